@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.constants import ConstantPool
 from phonebit.converter.ir import TensorType, Window
+from phonebit.format.constants import ConstantPool
 from phonebit.format.contents import FileContents, Records
 from phonebit.format.reader import constant_array
 from phonebit.format.records import NONE, DataType

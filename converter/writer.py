@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from phonebit.converter.constants import ConstantPool
 from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType
@@ -18,6 +17,7 @@ from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.converter.records import RecordWriter
 from phonebit.errors import ConversionError
+from phonebit.format.constants import ConstantPool
 from phonebit.format.contents import FileContents, Indices, Records
 from phonebit.format.records import (
     DETECTION,
@@ -29,6 +29,7 @@ from phonebit.format.records import (
     DataType,
     ThresholdKind,
 )
+from phonebit.format.strings import StringPool
 from phonebit.format.writer import file_bytes
 from phonebit.layer_info import TensorInfo
 
@@ -62,8 +63,7 @@ class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants = ConstantPool()
-        self.strings = bytearray()
-        self.name_offsets: dict[str, int] = {}
+        self.names = StringPool()
         self.operands: list[int] = []
         self.steps: list[Records] = []
         self.tensors = {
@@ -88,7 +88,7 @@ class _Writer:
             preprocessing=self._preprocessing(),
             labels=_indices(labels),
             detection=self._detection(),
-            strings=bytes(self.strings) or b"\0",
+            strings=self.names.content() or b"\0",
         )
 
     def _labels(self) -> list[str]:
@@ -116,10 +116,7 @@ class _Writer:
     def _name(self, name: str) -> int:
         if not name or "\0" in name:
             raise ConversionError("names are not empty and hold no zero character", got=repr(name))
-        if name not in self.name_offsets:
-            self.name_offsets[name] = len(self.strings)
-            self.strings.extend(name.encode() + b"\0")
-        return self.name_offsets[name]
+        return self.names.add(name)
 
     def _tensor(self, name: str, kind: TensorType) -> Records:
         record = np.zeros((), TENSOR)

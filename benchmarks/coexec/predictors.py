@@ -26,11 +26,18 @@ from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.profile import METHODS, DeviceProfile, read_profile
+from phonebit.planner.predict.profile import (
+    ALL,
+    METHODS,
+    DeviceProfile,
+    ProcessorModels,
+    read_profile,
+)
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
 AGAIN: Final = "measured_again"
+PLAIN: Final = "finegrained_plain"
 AGAIN_LAYERS: Final = 60
 AGAIN_SHARE: Final = 0.8
 """Of the budget, for those."""
@@ -60,17 +67,34 @@ def errors(
         again = differences(pairs, is_of_kind)
         own = [sample for sample in parts if is_of_kind(sample.layer)]
         found: dict[str, list[Accuracy]] = {}
-        for prediction in evaluate(profile, own) if own else []:
+        for prediction in predictions(profile, own) if own else []:
             accuracy = prediction.accuracies()[0]
             found.setdefault(side_of(accuracy), []).append(accuracy)
         for processor, accuracies in found.items():
             row = {"processor": processor, "layers": kind, "parts": accuracies[0].samples}
-            names = [of.predictor.replace(" without dispatch", "_plain") for of in accuracies]
+            names = [of.predictor for of in accuracies]
             found_errors = dict(zip(names, map(_errors, accuracies), strict=True))
             if processor in again:
                 found_errors[AGAIN] = _errors(again[processor])
             rows.append(row | {"errors": found_errors})
     return rows
+
+
+def predictions(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Prediction]:
+    """What all methods say, and Fine-Grained's without the dispatch: the paper's section 5.5.
+
+    That has one model for all kernels, which looks at the geometry alone.
+    """
+
+    def plain(models: ProcessorModels) -> ProcessorModels:
+        return replace(models, finegrained={ALL: models.finegrained[ALL]})
+
+    cpu = {threads: plain(models) for threads, models in profile.cpu.items()}
+    ablated = evaluate(replace(profile, gpu=plain(profile.gpu), cpu=cpu), parts)
+    return [
+        *evaluate(profile, parts),
+        *(replace(of, predictor=PLAIN) for of in ablated if of.predictor == "finegrained"),
+    ]
 
 
 def side_of(accuracy: Accuracy) -> str:

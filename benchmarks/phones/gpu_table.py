@@ -36,7 +36,6 @@ from phonebit.devices.kernel_presets import KERNELS
 from phonebit.estimate.gpu import QUANTITIES, TABLE, trips
 from phonebit.estimate.phones import known_phones
 from phonebit.format.reader import read_contents
-from phonebit.planner.predict.kernels import GpuDispatch
 from phonebit.planner.predict.layer_shape import LayerShape
 
 COMPILED_FOR = {"adreno6xx": "adreno-630", "adreno7xx": "adreno-740",
@@ -92,9 +91,9 @@ def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape
     gpus = {phone.gpu for phone in known_phones().values() if phone.gpu is not None}
     for gpu, kernels in itertools.product(gpus, KERNELS):
         if gpu.code == code:
-            dispatch = GpuDispatch(gpu.facts(kernels))
+            facts = gpu.facts(kernels)
             for layer in layers:
-                yield layer, dispatch.launches(layer, layer.whole)[0].choice
+                yield layer, facts.launches(layer, layer.whole)[0].choice
 
 
 def fitted_rows(isa: Path, gpu: Gpu, cases: Iterable[tuple[LayerShape, KernelChoice]]) -> list[Any]:

@@ -11,7 +11,7 @@ from phonebit.estimate.cpu import cpu_work
 from phonebit.estimate.gpu import item_work
 from phonebit.estimate.phones import CpuCore, PhoneGpu, PhoneModel
 from phonebit.format.reader import read_contents
-from phonebit.planner.predict.kernels import GpuDispatch, Launch, NoKernelError
+from phonebit.planner.predict.kernels import GpuFacts, Launch, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.search.network_graph import NetworkGraph
 
@@ -116,8 +116,8 @@ def estimate(path: str | Path, phone: PhoneModel, kernels: Kernels = "tuned") ->
     layers = [(layer.name, layer.geometry) for layer in graph.layers]
     found = []
     if phone.gpu is not None:
-        dispatch = GpuDispatch(phone.gpu.facts(kernels))
-        times = [_on_gpu(name, of, phone.gpu, dispatch, phone.bandwidth_gbs) for name, of in layers]
+        facts = phone.gpu.facts(kernels)
+        times = [_on_gpu(name, of, phone.gpu, facts, phone.bandwidth_gbs) for name, of in layers]
         found.append(ProcessorTime(phone.gpu.name, "instructions", tuple(times)))
     for core in phone.cpu:
         times = [_on_core(name, of, core, phone.bandwidth_gbs) for name, of in layers]
@@ -127,14 +127,14 @@ def estimate(path: str | Path, phone: PhoneModel, kernels: Kernels = "tuned") ->
 
 
 def _on_gpu(
-    name: str, layer: LayerShape, gpu: PhoneGpu, dispatch: GpuDispatch, bandwidth_gbs: float
+    name: str, layer: LayerShape, gpu: PhoneGpu, facts: GpuFacts, bandwidth_gbs: float
 ) -> LayerTime:
     """The longest of arithmetic, memory, and one wave from its begin to its end; and launches.
 
     Groups fill the units in rounds: a last round of few groups takes as long as a full one.
     """
     try:
-        launches = dispatch.launches(layer, layer.whole)
+        launches = facts.launches(layer, layer.whole)
     except NoKernelError:
         launches = ()
     alu_cycles = wave_cycles = instructions = 0.0

@@ -21,8 +21,9 @@ from phonebit.planner.measure.engines import (
 )
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
+from phonebit.planner.predict.kernels import DeviceFacts
 from phonebit.planner.predict.profile import PROFILE_FILE, profile_path, write_profile
-from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
+from phonebit.planner.predict.samples import SAMPLES_FILE, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def collect(
     """
 
     def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
-        names: dict[str, Any] = way._asdict()
-        return open_measuring_engine(path, device, EngineOptions(threads, **names))
+        return open_measuring_engine(path, device, EngineOptions(threads, **way._asdict()))
 
     check_output(samples, SAMPLES_FILE)
     wanted = wanted or CollectionPlan()

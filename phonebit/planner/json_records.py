@@ -9,10 +9,10 @@ import base64
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache
+from dataclasses import fields, is_dataclass
+from functools import cache
+from inspect import signature
 from pathlib import Path
-from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,15 +24,14 @@ from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_tex
 MOST_ARRAY_BYTES: Final = 1 << 24
 """Of an array, inflated."""
 Parsed = TypeVar("Parsed")
-_types_of = lru_cache(maxsize=None)(get_type_hints)
+_types_of = cache(get_type_hints)
+_signature_of = cache(signature)
 
 
 def to_record(value: Any) -> Any:
     """The JSON-ready form: processors by name, arrays as base64 of deflated little-endian ones."""
     if isinstance(value, Processor):
         return value.name.lower()
-    if isinstance(value, str):
-        return str(value)
     if isinstance(value, np.ndarray):
         content = value.astype(value.dtype.newbyteorder("<")).tobytes()
         return base64.b64encode(zlib.compress(content, 9)).decode()
@@ -58,10 +57,7 @@ def from_record(declared: Any, record: Any, where: str) -> Any:
     kind, arguments = get_origin(declared) or declared, get_args(declared)
     if meaning := getattr(kind, "__value__", None):  # of an alias, as NumPy 2.5's NDArray
         return from_record(meaning[arguments], record, where)
-    if kind is UnionType:  # of something and None
-        (declared,) = (argument for argument in arguments if argument is not NoneType)
-        return None if record is None else from_record(declared, record, where)
-    if is_dataclass(kind):
+    if is_dataclass(kind) and isinstance(record, dict):
         return _dataclass(kind, record, where)
     if kind is Processor and str(record).upper() in Processor.__members__:
         return Processor[record.upper()]
@@ -90,19 +86,13 @@ def from_record(declared: Any, record: Any, where: str) -> Any:
     raise InputError("damaged", where=where, expected=name, got=repr(record)[:60])
 
 
-def _dataclass(kind: Any, record: Any, where: str) -> Any:
+def _dataclass(kind: Any, record: dict[str, Any], where: str) -> Any:
     types = _types_of(kind)
-    if not isinstance(record, dict):
-        raise InputError("damaged", where=where, expected=", ".join(types), got=repr(record)[:60])
-    needed = {
-        field.name
-        for field in fields(kind)
-        if field.default is MISSING and field.default_factory is MISSING
-    }
-    wrong = sorted((needed - record.keys()) | (record.keys() - types.keys()))
-    if wrong:
+    try:
+        _signature_of(kind).bind(**record)
+    except TypeError as error:
         what = "a field is missing or unknown"
-        raise InputError(what, where=where, expected=", ".join(types), got=", ".join(wrong))
+        raise InputError(what, where=where, expected=", ".join(types), got=str(error)) from None
     values = {
         name: from_record(types[name], item, f"{where}.{name}") for name, item in record.items()
     }

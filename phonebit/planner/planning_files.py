@@ -11,6 +11,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
+from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import Progress
 from phonebit.planner.measure.engines import NetworkOnDevice
 from phonebit.planner.measure.in_network import (
@@ -65,7 +66,7 @@ class PlanReport:
             "measurements": self.measurements,
             "check": None if self.check is None else self.check.to_dict(),
             "typical_error": self.typical_error,
-            "layers": [choice.to_dict() for choice in self.layers],
+            "layers": [to_record(choice) for choice in self.layers],
         }
 
 
@@ -111,14 +112,14 @@ def plan(
     inputs = [] if profile is None else [Path(profile)]
     check_output(output, PBIT_FILE, inputs, replace_any)
     way = method_named(method)
-    models = way.cost_models
+    models, measures = way.cost_models, not way.cost_models
     if profile is not None:
         known = find_profile(profile)
         count = threads or max(known.threads)
         key, sharing = known.key(count), known.sharing_cost(models, count)
         margin, typical_error = known.margin(models), known.errors.get(models)
-        here = _network_here(known, path, way.measures or measure, device, count)
-        predictor = None if way.measures else known.predictor(models, count)
+        here = _network_here(known, path, measures or measure, device, count)
+        predictor = None if measures else known.predictor(models, count)
     elif measure is False:
         raise InputError(
             "predicting needs the cost models of a device",
@@ -137,11 +138,11 @@ def plan(
         times = PredictedTimes(shapes, predictor)
     else:
         assert measured is not None
-        times = measured if way.measures else ProportionalTimes(shapes, measured)
+        times = measured if measures else ProportionalTimes(shapes, measured)
 
     def make(correction: Correction) -> Planned:
         inside = CorrectedTimes(times, correction)
-        again = None if way.measures or not measured else CorrectedTimes(measured, correction)
+        again = None if measures or not measured else CorrectedTimes(measured, correction)
         cost = sharing.scaled(correction.meetings)
         return plan_network(contents, key, way, inside, cost, margin, again)
 
@@ -157,7 +158,7 @@ def plan(
         output,
         planned,
         explain(planned, is_predicted=predictor is not None),
-        0 if measured is None else measured.measurements,
+        0 if measured is None else len(measured.known),
         check,
         typical_error if measured is None else None,
     )

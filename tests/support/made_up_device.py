@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.kernels import (
     CHANNEL_BLOCK,
     CpuFacts,
-    GpuDispatch,
+    DeviceFacts,
     GpuFacts,
     cpu_kernel,
 )
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
+from phonebit.planner.predict.samples import Samples, read_samples
 
 TUNING = (
     "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=16 GROUP_SIZE=64",
@@ -57,7 +57,7 @@ def stepped(layer: LayerShape, side: Processor, part: OutputPart, threads: int) 
         packed, products = (kernel.pixel_tile * -(-of // threads) for of in (tiles, blocks))
         return 1.5 + layer.word_taps * (PACKING_US * packed + unit_us * products)
     us = 0.0
-    for launch in GpuDispatch(FACTS.gpu).launches(layer, part):
+    for launch in FACTS.gpu.launches(layer, part):
         items = -(-launch.groups // FACTS.gpu.compute_units) * launch.group_items
         is_product = launch.kernel == launch.choice.kernel
         us += LAUNCH_US + items * (layer.word_taps * unit_us if is_product else PREPARATION_US)
@@ -68,7 +68,7 @@ def spiked(layer: LayerShape, side: Processor, part: OutputPart, threads: int) -
     """Fine-Grained's world: kernels of unequal speed, and a cost for each group and launch."""
     if side == Processor.CPU:
         return 2.0 + layer.operations(part) * 3e-4 / threads
-    launches = GpuDispatch(FACTS.gpu).launches(layer, part)
+    launches = FACTS.gpu.launches(layer, part)
     speed = {"bconv2d_split": 4.0, "bconv2d_tiled": 1.0, "bgemv": 0.5}.get(launches[0].kernel, 2.0)
     waves = sum(-(-launch.groups // FACTS.gpu.compute_units) for launch in launches)
     items = sum(launch.group_items for launch in launches)
@@ -83,7 +83,6 @@ class MadeUpEngine:
     threads: int
     law: Law
     way: Way
-    dispatch_of: GpuDispatch = field(default_factory=lambda: GpuDispatch(FACTS.gpu))
 
     def __post_init__(self) -> None:
         contents = read_contents(self.path)
@@ -127,7 +126,7 @@ class MadeUpEngine:
                 "global": launch.global_size,
                 "local": launch.local_size,
             }
-            for launch in self.dispatch_of.launches(self.shapes[index], OutputPart(*gpu_part))
+            for launch in FACTS.gpu.launches(self.shapes[index], OutputPart(*gpu_part))
         ]
 
 

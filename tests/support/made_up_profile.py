@@ -6,9 +6,8 @@ import numpy as np
 
 from phonebit.planner.predict.cost_sum import CostSum
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
+from phonebit.planner.predict.kernels import CpuFacts, DeviceFacts, GpuFacts
 from phonebit.planner.predict.profile import ALL, DeviceProfile, ProcessorModels
-from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.trees import Trees
 from phonebit.planner.predict.ulayer import LogLine

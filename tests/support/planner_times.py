@@ -56,7 +56,7 @@ class AnalyticTimes:
         channels = math.ceil((part.channel_end - part.channel_begin) / speed.block) * speed.block
         outputs = (part.row_end - part.row_begin) * layer.shape[1] * channels
         products = 1
-        if layer.can_cut_channels and not layer.reads_same_channels:
+        if layer.geometry.can_cut_channels and not layer.geometry.reads_same_channels:
             products = layer.geometry.kernel_h**2 * self.graph.tensors[layer.operands[0]].channels
         return speed.start_us + outputs * products / 1000 * speed.per_thousand_us
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,15 +19,15 @@ from phonebit.planner.measure.orders import (
     Measurement,
     Order,
     Way,
+    choices_of,
     handover,
     make_orders,
 )
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.predict.kernels import CpuFacts, DeviceFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import (
     LEAST_US,
-    DeviceFacts,
     PartSample,
     Sample,
     append_samples,
@@ -67,8 +67,8 @@ class EngineHere:
     def __init__(self, open_engine: OpenEngine, plan: CollectionPlan) -> None:
         self._open_engine = open_engine
         self._plan = plan
-        self._probes: dict[int, NoiseProbe] = {}
         self.way = self._cheapest_way()
+        self._probe = cache(lambda threads: NoiseProbe(*self._load(PROBE, threads, self.way)))
 
     def measure(self, order: Order) -> Measurement:
         """What the order asks for."""
@@ -76,32 +76,25 @@ class EngineHere:
         measures = [
             partial(measure_parts, engine, index, cpu, gpu, repeats=1) for cpu, gpu in order.pairs
         ]
-        if order.threads not in self._probes:
-            self._probes[order.threads] = NoiseProbe(*self._load(PROBE, order.threads, self.way))
-        probe = self._probes[order.threads]
+        probe = self._probe(order.threads)
         times, probe_times = probe.measure_in_turns(list(Processor), measures, order.turns)
-        choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
-        return Measurement(tuple(times), choices, probe_times)
+        launches = [engine.dispatch(index, gpu) if gpu else [] for _, gpu in order.pairs]
+        return Measurement(tuple(times), choices_of(launches), probe_times)
 
     def _cheapest_way(self) -> Way:
-        refusal: DeviceError | None = None
+        refusals = []
         for way in WAYS:
             try:
                 self._load(SYNC_LAYERS[0], self._plan.threads[0], way)
                 return way
             except DeviceError as error:
-                refusal = error
-        raise DeviceError(f"the processors cannot work together: {refusal}")
+                refusals.append(error)
+        raise DeviceError(f"the processors cannot work together: {refusals[-1]}")
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:
         return open_layer(
             layer, lambda file: self._open_engine(file, threads, way), self._plan.seed
         )
-
-
-def _choice(engine: _runtime.Network, index: int, gpu: OutputPart | None) -> str:
-    launches = [] if gpu is None else engine.dispatch(index, gpu)
-    return str(launches[-1]["choice"]) if launches else "none"
 
 
 def carry_out(

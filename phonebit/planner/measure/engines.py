@@ -127,13 +127,12 @@ class NetworkOnDevice:
 
     def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
         """Times of typical whole passes as planned, which take turns."""
-        known, self._planned = self._planned, {}
-        for plan in plans:
-            self._planned[plan.parts] = known.get(plan.parts) or open_measuring_engine(
-                self._path, self._device, self._options, plan
-            )
-        del known  # networks that are not asked for any more
-        distinct = list(self._planned)
+        self._planned = {  # networks that are not asked for any more are closed
+            plan.parts: self._planned.get(plan.parts)
+            or open_measuring_engine(self._path, self._device, self._options, plan)
+            for plan in plans
+        }
         measures = [partial(measure_pass, network) for network in self._planned.values()]
-        times = self.probe.measure_passes(measures, PASSES, PASSES_S)
-        return [times[distinct.index(plan.parts)] for plan in plans]
+        found = self.probe.measure_passes(measures, PASSES, PASSES_S)
+        times = dict(zip(self._planned, found, strict=True))
+        return [times[plan.parts] for plan in plans]

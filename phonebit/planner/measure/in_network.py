@@ -168,12 +168,10 @@ def plan_in_network(
     correction = Correction()
     first = make(correction)
     singles = [of for of in map(first.at_home, Processor) if math.isfinite(of.total_us)]
-    found = passes([of.plan for of in singles])
-    for single, times in zip(singles, found, strict=True):
+    timed = list(zip(singles, passes([of.plan for of in singles]), strict=True))
+    for single, times in timed:
         correction.learn(single.stages, alone, times)
-    at_home, home_times = min(
-        zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us
-    )
+    at_home, home_times = min(timed, key=lambda of_side: of_side[1].total_us)
     home = at_home.home
 
     tried: list[tuple[Planned, PassCheck, Correction]] = []

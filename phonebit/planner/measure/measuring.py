@@ -62,11 +62,9 @@ class PassTimes(NamedTuple):
         """
         rest = len(passes) // 4
         middle = sorted(passes, key=lambda one: one.total_us)[rest : len(passes) - rest]
-        return cls(
-            fmean(one.total_us for one in middle),
-            tuple(map(fmean, zip(*(one.cpu_us for one in middle), strict=True))),
-            tuple(map(fmean, zip(*(one.gpu_us for one in middle), strict=True))),
-        )
+        total_us, *of_layers = zip(*middle, strict=True)
+        sides = (tuple(map(fmean, zip(*times, strict=True))) for times in of_layers)
+        return cls(fmean(total_us), *sides)
 
     def over(self, slowness: float) -> PassTimes:
         """The times of a device that is so many times as slow, as if it were not."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from phonebit.errors import InputError
 from phonebit.planner.measure.measuring import LayerTimes
@@ -97,14 +97,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What carrying out an order found: times of its pairs, and of the probe meanwhile.
-
-    Choices are kernels with parameters on the GPU; "none": nothing was launched.
-    """
+    """What an order found: times and choices of its pairs, and times of the probe meanwhile."""
 
     times: tuple[LayerTimes, ...]
     choices: tuple[str, ...]
     probe: LayerTimes
+
+
+def choices_of(launches: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Kernels with parameters by the GPU's launches for pairs; "none": nothing was launched."""
+    return tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches)
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:

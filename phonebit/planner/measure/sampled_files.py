@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.format.contents import CONSTANT_TYPES, INDEX, FileContents
+from phonebit.format.constants import ConstantPool
+from phonebit.format.contents import INDEX, FileContents, Records
 from phonebit.format.records import (
-    ALIGNMENT,
-    CONSTANT,
     NONE,
     OP,
     STEP,
@@ -24,13 +23,15 @@ from phonebit.format.records import (
     StepKind,
     ThresholdKind,
 )
-from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.format.strings import StringPool
+from phonebit.planner.predict.layer_shape import PAD_FIELDS, WINDOW_FIELDS, LayerShape
 
 _WEIGHT_TYPES: Final = {1: DataType.BIT, 8: DataType.I8, 16: DataType.F16, 32: DataType.F32}
-_WINDOW: Final = (
-    "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top",
-    "pad_left",
-)  # fmt: skip
+_DEFAULTS: Final = {
+    **dict.fromkeys((*WINDOW_FIELDS, "input_mul"), 1),
+    **dict.fromkeys(("value_output", "bits_output", "weights", "threshold", "flip_mask"), NONE),
+}
+"""Of an op's record; its other fields are 0."""
 
 
 def layer_file(layer: LayerShape, seed: int = 0) -> tuple[FileContents, int]:
@@ -52,38 +53,35 @@ class _File:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.strings = bytearray()
-        self.tensors: list[NDArray[np.void]] = []
-        self.constants: list[NDArray[np.void]] = []
+        self.names = StringPool()
+        self.tensors: list[Records] = []
+        self.constants = ConstantPool()
         self.operands: list[int] = []
-        self.steps: list[NDArray[np.void]] = []
-        self.ops: list[NDArray[np.void]] = []
+        self.steps: list[Records] = []
+        self.ops: list[Records] = []
         self.inputs: list[int] = []
-        self.data = bytearray()
 
     def build(self, layer: LayerShape) -> FileContents:
         operands = [self.source(layer.input, *size) for size in layer.operand_sizes]
-        record = _op(layer)
-        self.begin(record, layer.op, operands)
+        op = self.op(layer.op, operands, **_geometry(layer))
         size = layer.out_h, layer.out_w, layer.out_c
         if layer.values:
-            record["value_output"] = self.tensor("f32", *size)
+            op["value_output"] = self.tensor("f32", *size)
         if layer.bits:
             planes = [self.tensor("bit", *size) for _ in range(layer.planes)]
-            record["bits_output"], record["planes"] = planes[0], len(planes)
-        self.weigh(record, layer)
-        self.finish_epilogue(record, layer)
-        self.ops.append(record)
+            op["bits_output"], op["planes"] = planes[0], len(planes)
+        self.weigh(op, layer)
+        self.finish_epilogue(op, layer)
         return FileContents(
-            strings=bytes(self.strings),
+            strings=self.names.content(),
             tensors=np.array(self.tensors, TENSOR),
-            constants=np.array(self.constants, CONSTANT),
+            constants=self.constants.records(),
             operands=np.array(self.operands, INDEX),
             steps=np.array(self.steps, STEP),
             ops=np.array(self.ops, OP),
             inputs=np.array(self.inputs, INDEX),
-            outputs=np.array(FileContents.outputs_of(record), INDEX),
-            data=bytes(self.data),
+            outputs=np.array(FileContents.outputs_of(op), INDEX),
+            data=self.constants.data(),
             metadata={"name": "a measured layer", "producer": "phonebit collect"},
         )
 
@@ -93,25 +91,20 @@ class _File:
         self.inputs.append(tensor)
         if dtype != "bit":
             return tensor
-        record = np.zeros((), OP)
-        self.begin(record, "elementwise", [tensor])
-        record["bits_output"] = self.tensor("bit", *size)
-        record["threshold_kind"] = ThresholdKind.F32
-        self.ops.append(record)
-        return int(record["bits_output"])
+        op = self.op("elementwise", [tensor], threshold_kind=ThresholdKind.F32)
+        op["bits_output"] = bits = self.tensor("bit", *size)
+        return bits
 
-    def begin(self, record: NDArray[np.void], op: str, operands: list[int]) -> None:
-        """What every op has; the rest of its record has been filled in, or is 0."""
-        record["kind"] = OpKind[op.upper()]
-        record["name_offset"] = self.name(f"{op}_{len(self.ops)}")
+    def op(self, kind: str, operands: list[int], **fields: int) -> Records:
+        """An op whose outputs, constants and steps are still missing."""
+        record = _record(OP, kind=OpKind[kind.upper()], **{**_DEFAULTS, **fields})
+        record["name_offset"] = self.names.add(f"{kind}_{len(self.ops)}")
         record["operand_begin"], record["operand_count"] = len(self.operands), len(operands)
         self.operands += operands
-        for field in ("value_output", "bits_output", "weights", "threshold", "flip_mask"):
-            record[field] = NONE
-        for field in (*_WINDOW[:6], "groups", "input_mul"):
-            record[field] = max(int(record[field]), 1)
+        self.ops.append(record)
+        return record
 
-    def weigh(self, record: NDArray[np.void], layer: LayerShape) -> None:
+    def weigh(self, op: Records, layer: LayerShape) -> None:
         """Weights, or the channels that are selected."""
         numbers: NDArray[Any]
         dtype = _WEIGHT_TYPES.get(layer.weight_bits, DataType.I32)
@@ -127,29 +120,28 @@ class _File:
             numbers = self.rng.integers(-100, 101, layer.out_c * layer.taps)
             if dtype != DataType.I8:
                 numbers = numbers / 128
-        record["weights"] = self.constant(dtype, numbers)
+        op["weights"] = self.constants.add(numbers, dtype)
 
-    def finish_epilogue(self, record: NDArray[np.void], layer: LayerShape) -> None:
+    def finish_epilogue(self, op: Records, layer: LayerShape) -> None:
         """Steps and thresholds."""
         if layer.thresholds:
             reach = max(1, int(np.sqrt(layer.taps)))
             limits = self.rng.integers(-reach, reach + 1, layer.out_c)
-            record["threshold"] = self.constant(DataType.I32, limits)
-            record["threshold_kind"] = ThresholdKind.I32
+            op["threshold"] = self.constants.add(limits, DataType.I32)
+            op["threshold_kind"] = ThresholdKind.I32
         elif layer.bits and layer.family not in ("max_pool2d_bits", "concat_bits", "bit_planes"):
-            record["threshold_kind"] = ThresholdKind.F32
-        record["step_begin"], record["step_count"] = len(self.steps), layer.steps
+            op["threshold_kind"] = ThresholdKind.F32
+        op["step_begin"], op["step_count"] = len(self.steps), layer.steps
         for kind in _step_kinds(layer):
-            step = np.zeros((), STEP)
-            step["kind"] = kind
-            step["tensor"] = step["constant_a"] = step["constant_b"] = NONE
+            step = _record(STEP, kind=kind, tensor=NONE, constant_a=NONE, constant_b=NONE)
             if kind == StepKind.ADD:
                 step["tensor"] = self.source("f32", layer.out_h, layer.out_w, layer.out_c)
             elif kind == StepKind.CLAMP:
                 step["value_b"] = np.inf
             else:
                 for side in ("constant_a", "constant_b"):
-                    step[side] = self.constant(DataType.F32, self.rng.normal(size=layer.out_c))
+                    numbers = self.rng.normal(size=layer.out_c)
+                    step[side] = self.constants.add(numbers, DataType.F32)
             self.steps.append(step)
 
     def words(self, pixels: int, channels: int) -> NDArray[np.uint32]:
@@ -161,27 +153,18 @@ class _File:
         return words
 
     def tensor(self, dtype: str, height: int, width: int, channels: int) -> int:
-        record = np.zeros((), TENSOR)
-        record["name_offset"] = self.name(f"tensor_{len(self.tensors)}")
-        record["dtype"] = DataType[dtype.upper()]
-        record["height"], record["width"], record["channels"] = height, width, channels
-        self.tensors.append(record)
+        name = self.names.add(f"tensor_{len(self.tensors)}")
+        kind = DataType[dtype.upper()]
+        size = {"height": height, "width": width, "channels": channels}
+        self.tensors.append(_record(TENSOR, name_offset=name, dtype=kind, **size))
         return len(self.tensors) - 1
 
-    def constant(self, dtype: DataType, values: NDArray[Any]) -> int:
-        stored = np.ascontiguousarray(values, CONSTANT_TYPES[dtype])
-        self.data += bytes(-len(self.data) % ALIGNMENT)
-        record = np.zeros((), CONSTANT)
-        record["dtype"], record["count"] = dtype, stored.size
-        record["offset"], record["size_bytes"] = len(self.data), stored.nbytes
-        self.data += stored.tobytes()
-        self.constants.append(record)
-        return len(self.constants) - 1
 
-    def name(self, name: str) -> int:
-        place = len(self.strings)
-        self.strings += name.encode() + b"\0"
-        return place
+def _record(layout: np.dtype[Any], **fields: int) -> Records:
+    record = np.zeros((), layout)
+    for name, value in fields.items():
+        record[name] = value
+    return record
 
 
 def _step_kinds(layer: LayerShape) -> list[StepKind]:
@@ -192,20 +175,17 @@ def _step_kinds(layer: LayerShape) -> list[StepKind]:
     return [*before, *[StepKind.ADD] * layer.step_tensors, *after]
 
 
-def _op(layer: LayerShape) -> NDArray[np.void]:
-    """The geometry of an op's record."""
-    record = np.zeros((), OP)
-    for field in _WINDOW:
-        record[field] = getattr(layer, field)
-    record["groups"] = layer.groups
+def _geometry(layer: LayerShape) -> dict[str, int]:
+    """Of an op's record."""
+    fields: dict[str, int] = {name: getattr(layer, name) for name in WINDOW_FIELDS + PAD_FIELDS}
     if layer.input == "u8" and layer.op == "conv2d":
-        record["input_mul"], record["input_add"] = 2, layer.input_add
+        fields |= {"input_mul": 2, "input_add": layer.input_add}
     if layer.is_convolution or layer.op in ("max_pool2d", "average_pool2d", "pad"):
         rows = layer.out_h, layer.stride_h, layer.pad_top, layer.kernel_h, layer.dilation_h
         columns = layer.out_w, layer.stride_w, layer.pad_left, layer.kernel_w, layer.dilation_w
-        record["pad_bottom"] = _pad_behind(layer.in_h, *rows)
-        record["pad_right"] = _pad_behind(layer.in_w, *columns)
-    return record
+        fields["pad_bottom"] = _pad_behind(layer.in_h, *rows)
+        fields["pad_right"] = _pad_behind(layer.in_w, *columns)
+    return fields
 
 
 def _pad_behind(size: int, out: int, stride: int, before: int, kernel: int, dilation: int) -> int:

@@ -9,20 +9,20 @@ asked for, so a collection can be made longer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from phonebit.format.records import OpKind
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.plan.operators import cuts_channels
 from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
 Random = np.random.Generator
-Window = dict[str, Any]
+Size = tuple[int, int]
+"""Height and width."""
+Fields = dict[str, Any]
+"""Of a ``LayerShape``."""
 PartPair = tuple[OutputPart | None, OutputPart | None]
 """What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
 
@@ -54,15 +54,14 @@ WINDOWS: Final = (
 def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
     """Layers without end."""
     others = [name for name in FAMILIES if name not in FAMILY_CYCLE]
-    samplers = {name: partial(_values, name) for name in others} | _FAMILIES
     for number in itertools.count():
         rng = np.random.default_rng([seed, number])
         cycles, place = divmod(number, len(FAMILY_CYCLE) + OTHERS_A_CYCLE)
         turn = OTHERS_A_CYCLE * cycles + place - len(FAMILY_CYCLE)
         name = FAMILY_CYCLE[place] if place < len(FAMILY_CYCLE) else others[turn % len(others)]
-        layer = samplers[name](rng)
+        layer = _sample(name, rng)
         while not _is_moderate(layer):
-            layer = samplers[name](rng)
+            layer = _sample(name, rng)
         yield layer
 
 
@@ -73,10 +72,10 @@ def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[PartPair]:
     """
     rng = np.random.default_rng([seed, layer.out_h, layer.out_w, layer.out_c, layer.taps])
     cuts: list[PartPair] = []
-    if layer.op != "reshape" and layer.out_h > 1:
+    if layer.can_cut_rows:
         places = rng.permutation(np.arange(1, layer.out_h))[:count]
         cuts += [layer.whole.cut(row=int(row))[::-1] for row in sorted(places)]
-    if cuts_channels(OpKind[layer.op.upper()], layer.groups):
+    if layer.can_cut_channels:
         places = rng.permutation(np.arange(8, layer.out_c, 8))[:count]
         cuts += [layer.whole.cut(channel=int(channel))[::-1] for channel in sorted(places)]
     return cuts
@@ -99,7 +98,7 @@ def _size(rng: Random, lowest: int, highest: int, multiple: int = 1) -> int:
     return max(multiple, round(value / multiple) * multiple)
 
 
-def _map(rng: Random, lowest: int = 2, highest: int = 7) -> tuple[int, int]:
+def _map(rng: Random, lowest: int = 2, highest: int = 7) -> Size:
     """Height and width, mostly alike, as those of images are."""
     height = _size(rng, lowest, highest)
     return height, height if rng.random() < 0.75 else _size(rng, lowest, highest)
@@ -110,7 +109,7 @@ def _channels(rng: Random, lowest: int = 4, highest: int = 10) -> int:
     return _size(rng, lowest, highest, 32 if rng.random() < 0.75 else 8)
 
 
-def _window(size: tuple[int, int], kernel: int, stride: int, pad: int) -> Window:
+def _window(size: Size, kernel: int, stride: int, pad: int) -> Fields:
     """A square window's fields, and the map that it makes."""
     out_h, out_w = ((side + 2 * pad - kernel) // stride + 1 for side in size)
     return {
@@ -119,190 +118,134 @@ def _window(size: tuple[int, int], kernel: int, stride: int, pad: int) -> Window
     }  # fmt: skip
 
 
-def _covering(size: tuple[int, int]) -> Window:
+def _map_and_window(
+    rng: Random, windows: Sequence[tuple[int, int]], lowest: int = 2, highest: int = 7
+) -> tuple[Size, Fields]:
+    """A map, and one of some windows, a kernel and a stride each, padded by half of the kernel."""
+    kernel, stride = windows[int(rng.integers(len(windows)))]
+    size = _map(rng, lowest, highest)
+    return size, _window(size, kernel, stride, kernel // 2)
+
+
+def _covering(size: Size) -> Fields:
     """The fields of a window that covers the map."""
     return {"kernel_h": size[0], "kernel_w": size[1], "out_h": 1, "out_w": 1}
 
 
-def _layer(
-    op: str, dtype: str, size: tuple[int, int], in_c: int, out_c: int, **more: Any
-) -> LayerShape:
-    fields = {
-        "in_h": size[0], "in_w": size[1], "out_h": size[0], "out_w": size[1],
-        "operand_channels": (in_c,),
-    }  # fmt: skip
-    return LayerShape(op=op, input=dtype, in_c=in_c, out_c=out_c, **{**fields, **more})
-
-
-def _results(rng: Random, can_compare: bool) -> dict[str, Any]:
+def _results(rng: Random, can_compare: bool) -> Fields:
     """What a convolution makes: bits by thresholds, or values through an epilogue, or both."""
     if can_compare and rng.random() < 0.5:
-        return {"bits": True, "thresholds": True}
+        return {"values": False, "bits": True, "thresholds": True}
     adds = int(rng.random() < 0.3)
     return {
         "values": True, "bits": bool(rng.random() < 0.5), "steps": 1 + adds, "step_tensors": adds,
     }  # fmt: skip
 
 
-def _binary(
-    rng: Random, size: tuple[int, int], window: Window, least_in: int, least_out: int
-) -> LayerShape:
-    fields = window | _results(rng, True)
+def _layer(op: str, dtype: str, size: Size, in_c: int, **more: Any) -> LayerShape:
+    """A layer whose result is like its operand where ``more`` does not say otherwise."""
+    fields = {
+        "out_h": size[0], "out_w": size[1], "out_c": in_c, "operand_channels": (in_c,),
+        "values": dtype != "bit", "bits": dtype == "bit",
+    }  # fmt: skip
+    return LayerShape(
+        op=op, input=dtype, in_h=size[0], in_w=size[1], in_c=in_c, **{**fields, **more}
+    )
+
+
+def _binary(rng: Random, size: Size, window: Fields, least_in: int, least_out: int) -> LayerShape:
+    more = window | _results(rng, True)
     in_c, out_c = _channels(rng, least_in, 12), _channels(rng, least_out, 12)
-    return _layer("binary_conv2d", "bit", size, in_c, out_c, weight_bits=1, **fields)
+    return _layer("binary_conv2d", "bit", size, in_c, out_c=out_c, weight_bits=1, **more)
 
 
-def _binary_conv(rng: Random) -> LayerShape:
-    kernel, stride = WINDOWS[rng.integers(len(WINDOWS))]
-    size = _map(rng)
-    return _binary(rng, size, _window(size, kernel, stride, kernel // 2), 5, 4)
+def _sample(family: str, rng: Random) -> LayerShape:
+    """A random layer of a family: convolutions here."""
+    match family:
+        case "binary_conv2d":
+            size, window = _map_and_window(rng, WINDOWS)
+            return _binary(rng, size, window, 5, 4)
+        case "binary_linear":  # many rows at once: a 1x1 convolution of a map with one column
+            size = _size(rng, 4, 12), 1
+            return _binary(rng, size, _window(size, 1, 1, 0), 4, 4)
+        case "binary_dense":
+            size = (1, 1) if rng.random() < 0.5 else (int(rng.integers(2, 8)),) * 2
+            return _binary(rng, size, _covering(size), 6, 6)
+        case "binary_depthwise_conv2d":
+            size, channels = _map(rng), _channels(rng, 5)
+            more = _window(size, 3, int(rng.integers(1, 3)), 1) | _results(rng, True)
+            return _layer(family, "bit", size, channels, weight_bits=1, **more)
+        case "conv2d_u8":
+            size, window = _map_and_window(rng, ((3, 1), (3, 2), (5, 2), (7, 2), (11, 4)), 4, 8)
+            more = window | _results(rng, True) | {"out_c": _channels(rng, 4, 8)}
+            return _layer("conv2d", "u8", size, 3, weight_bits=1, input_add=-255, **more)
+        case "conv2d_f32":
+            size, more = _map_and_window(rng, ((1, 1), (3, 1), (3, 2), (5, 1)))
+            in_c = 3 if rng.random() < 0.2 else _channels(rng, 4, 9)
+            more |= _results(rng, False) | {"out_c": _channels(rng, 4, 9)}
+        case "conv2d_f32_dense":
+            size, in_c = (1, 1), _channels(rng, 5, 12)
+            more = {"out_c": _size(rng, 3, 11), "steps": 1}
+        case "conv2d_f32_grouped":
+            size, groups = _map(rng, 2, 6), int(rng.choice([2, 4, 8]))
+            in_c = groups * _size(rng, 3, 6, 8)
+            more = _window(size, 3, 1, 1) | _results(rng, False) | {"groups": groups}
+        case "depthwise_conv2d_f32":
+            size, in_c = _map(rng), _channels(rng, 4, 9)
+            more = _window(size, 3, int(rng.integers(1, 3)), 1) | _results(rng, False)
+            more |= {"groups": in_c}
+        case _:
+            return _sample_without_filters(family, rng)
+    return _layer("conv2d", "f32", size, in_c, weight_bits=32, **more)
 
 
-def _binary_linear(rng: Random) -> LayerShape:
-    """Many rows at once: a 1x1 convolution of a map with one column."""
-    size = _size(rng, 4, 12), 1
-    return _binary(rng, size, _window(size, 1, 1, 0), 4, 4)
-
-
-def _binary_dense(rng: Random) -> LayerShape:
-    size = (1, 1) if rng.random() < 0.5 else (int(rng.integers(2, 8)),) * 2
-    return _binary(rng, size, _covering(size), 6, 6)
-
-
-def _depthwise(op: str, dtype: str, rng: Random) -> LayerShape:
-    is_binary = dtype == "bit"
-    size, channels = _map(rng), _channels(rng, 5) if is_binary else _channels(rng, 4, 9)
-    fields = _window(size, 3, int(rng.integers(1, 3)), 1) | _results(rng, is_binary)
-    groups, bits = (1, 1) if is_binary else (channels, 32)
-    return _layer(op, dtype, size, channels, channels, groups=groups, weight_bits=bits, **fields)
-
-
-def _u8_conv(rng: Random) -> LayerShape:
-    kernel, stride = ((3, 1), (3, 2), (5, 2), (7, 2), (11, 4))[rng.integers(5)]
-    size = _map(rng, 4, 8)
-    fields = _window(size, kernel, stride, kernel // 2) | _results(rng, True)
-    fields |= {"weight_bits": 1, "input_add": -255}
-    return _layer("conv2d", "u8", size, 3, _channels(rng, 4, 8), **fields)
-
-
-def _float_conv(rng: Random) -> LayerShape:
-    kernel, stride = ((1, 1), (3, 1), (3, 2), (5, 1))[rng.integers(4)]
-    size = _map(rng)
-    in_c = 3 if rng.random() < 0.2 else _channels(rng, 4, 9)
-    fields = _window(size, kernel, stride, kernel // 2) | _results(rng, False)
-    return _layer("conv2d", "f32", size, in_c, _channels(rng, 4, 9), weight_bits=32, **fields)
-
-
-def _float_dense(rng: Random) -> LayerShape:
-    in_c, out_c = _channels(rng, 5, 12), _size(rng, 3, 11)
-    return _layer("conv2d", "f32", (1, 1), in_c, out_c, values=True, steps=1, weight_bits=32)
-
-
-def _float_grouped(rng: Random) -> LayerShape:
-    size, groups = _map(rng, 2, 6), int(rng.choice([2, 4, 8]))
-    channels = groups * _size(rng, 3, 6, 8)
-    fields = _window(size, 3, 1, 1) | _results(rng, False) | {"groups": groups, "weight_bits": 32}
-    return _layer("conv2d", "f32", size, channels, channels, **fields)
-
-
-def _pool(op: str, dtype: str, rng: Random) -> LayerShape:
-    size, channels = _map(rng, 2, 8), _channels(rng, 4, 9)
-    window = _window(size, *((2, 2), (2, 2), (3, 2), (3, 1))[rng.integers(4)], 0)
-    if op == "average_pool2d" and rng.random() < 0.5:
-        window = _covering(size)
-    makes = {"bits": True} if dtype == "bit" else {"values": True}
-    return _layer(op, dtype, size, channels, channels, **window, **makes)
-
-
-def _elementwise(rng: Random) -> LayerShape:
-    size, channels = _map(rng, 2, 8), _channels(rng, 4, 9)
-    dtype = "f32" if rng.random() < 0.75 else "u8"
-    return _layer("elementwise", dtype, size, channels, channels, **_results(rng, False))
-
-
-def _elementwise_bits(rng: Random) -> LayerShape:
-    size, channels = _map(rng, 2, 8), _channels(rng, 5, 10)
-    return _layer("elementwise", "f32", size, channels, channels, bits=True)
-
-
-def _concat(dtype: str, rng: Random) -> LayerShape:
-    size = _map(rng)
-    channels = tuple(_channels(rng, 4, 8) for _ in range(int(rng.integers(2, 5))))
-    makes = {"bits": True} if dtype == "bit" else {"values": True}
-    more = {"operand_channels": channels, **makes}
-    return _layer("concat", dtype, size, channels[0], sum(channels), **more)
-
-
-def _pad(rng: Random) -> LayerShape:
-    size, channels, pad = _map(rng), _channels(rng, 4, 8), int(rng.integers(1, 4))
-    more = {"out_h": size[0] + 2 * pad, "out_w": size[1] + 2 * pad, "values": True}
-    return _layer("pad", "f32", size, channels, channels, pad_top=pad, pad_left=pad, **more)
-
-
-def _reshape(rng: Random) -> LayerShape:
-    size, channels = _map(rng, 2, 5), _channels(rng, 4, 7)
-    flat = size[0] * size[1] * channels
-    return _layer("reshape", "f32", size, channels, flat, out_h=1, out_w=1, values=True)
-
-
-def _select_channels(rng: Random) -> LayerShape:
-    size, channels = _map(rng), _channels(rng, 4, 8)
-    more = {"values": True, "weight_bits": 32}
-    return _layer("select_channels", "f32", size, channels, _channels(rng, 4, 8), **more)
-
-
-def _softmax(op: str, rng: Random) -> LayerShape:
-    size = (1, 1) if rng.random() < 0.5 else _map(rng, 2, 5)
-    channels = _size(rng, 3, 11)
-    return _layer(op, "f32", size, channels, channels, values=True)
-
-
-def _product(op: str, dtype: str, rng: Random) -> LayerShape:
-    """As in attention: each pixel with each, or with as many vectors."""
-    pixels, groups, depth = _size(rng, 3, 9), int(rng.choice([1, 4, 8])), _size(rng, 4, 7, 8)
-    channels, columns = groups * depth, groups * pixels
-    in_c, out_c = (columns, channels) if op == "matmul" else (channels, columns)
-    more = {"operand_channels": (in_c, channels), "groups": groups, "values": True}
-    return _layer(op, dtype, (1, pixels), in_c, out_c, **more)
-
-
-def _bit_planes(rng: Random) -> LayerShape:
-    channels = _channels(rng, 4, 8)
-    planes = int(rng.integers(2, 9))
-    return _layer("bit_planes", "f32", _map(rng), channels, channels, bits=True, planes=planes)
-
-
-def _values(op: str, rng: Random) -> LayerShape:
-    """An op that makes a map of floats of one, of any size."""
-    size, channels = _map(rng), _channels(rng, 4, 8)
-    out_h, out_w = (int(rng.integers(1, 2 * side + 1)) for side in size)
-    return _layer(op, "f32", size, channels, channels, out_h=out_h, out_w=out_w, values=True)
-
-
-_FAMILIES: Final[dict[str, Callable[[Random], LayerShape]]] = {
-    "binary_linear": _binary_linear,
-    "binary_conv2d": _binary_conv,
-    "binary_dense": _binary_dense,
-    "binary_depthwise_conv2d": partial(_depthwise, "binary_depthwise_conv2d", "bit"),
-    "conv2d_u8": _u8_conv,
-    "conv2d_f32": _float_conv,
-    "conv2d_f32_dense": _float_dense,
-    "conv2d_f32_grouped": _float_grouped,
-    "depthwise_conv2d_f32": partial(_depthwise, "conv2d", "f32"),
-    "max_pool2d": partial(_pool, "max_pool2d", "f32"),
-    "max_pool2d_bits": partial(_pool, "max_pool2d", "bit"),
-    "average_pool2d": partial(_pool, "average_pool2d", "f32"),
-    "bit_planes": _bit_planes,
-    "elementwise": _elementwise,
-    "elementwise_bits": _elementwise_bits,
-    "concat": partial(_concat, "f32"),
-    "concat_bits": partial(_concat, "bit"),
-    "pad": _pad,
-    "reshape": _reshape,
-    "select_channels": _select_channels,
-    "softmax": partial(_softmax, "softmax"),
-    "log_softmax": partial(_softmax, "log_softmax"),
-    "matmul": partial(_product, "matmul", "f32"),
-    "matmul_transposed": partial(_product, "matmul_transposed", "f32"),
-    "matmul_bits": partial(_product, "matmul_transposed", "bit"),
-}
+def _sample_without_filters(family: str, rng: Random) -> LayerShape:
+    """Of the other families."""
+    op, dtype = family.removesuffix("_bits"), "bit" if family.endswith("_bits") else "f32"
+    more: Fields = {}
+    match family:
+        case "max_pool2d" | "max_pool2d_bits" | "average_pool2d":
+            size, in_c = _map(rng, 2, 8), _channels(rng, 4, 9)
+            more = _window(size, *((2, 2), (2, 2), (3, 2), (3, 1))[rng.integers(4)], 0)
+            if op == "average_pool2d" and rng.random() < 0.5:
+                more = _covering(size)
+        case "elementwise":
+            size, in_c = _map(rng, 2, 8), _channels(rng, 4, 9)
+            dtype = "f32" if rng.random() < 0.75 else "u8"
+            more = _results(rng, False)
+        case "elementwise_bits":
+            size, in_c = _map(rng, 2, 8), _channels(rng, 5, 10)
+            dtype, more = "f32", {"values": False, "bits": True}
+        case "bit_planes":
+            in_c, planes = _channels(rng, 4, 8), int(rng.integers(2, 9))
+            size, more = _map(rng), {"values": False, "bits": True, "planes": planes}
+        case "concat" | "concat_bits":
+            size = _map(rng)
+            operands = tuple(_channels(rng, 4, 8) for _ in range(int(rng.integers(2, 5))))
+            in_c, more = operands[0], {"operand_channels": operands, "out_c": sum(operands)}
+        case "pad":
+            size, in_c = _map(rng), _channels(rng, 4, 8)
+            more = _window(size, 1, 1, int(rng.integers(1, 4)))
+        case "reshape":
+            size, in_c = _map(rng, 2, 5), _channels(rng, 4, 7)
+            more = {"out_h": 1, "out_w": 1, "out_c": size[0] * size[1] * in_c}
+        case "select_channels":
+            size, in_c = _map(rng), _channels(rng, 4, 8)
+            more = {"out_c": _channels(rng, 4, 8), "weight_bits": 32}
+        case "softmax" | "log_softmax":
+            size = (1, 1) if rng.random() < 0.5 else _map(rng, 2, 5)
+            in_c = _size(rng, 3, 11)
+        case "matmul" | "matmul_transposed" | "matmul_bits":
+            # As in attention: each pixel with each, or with as many vectors.
+            pixels, groups = _size(rng, 3, 9), int(rng.choice([1, 4, 8]))
+            depth, columns = groups * _size(rng, 4, 7, 8), groups * pixels
+            op, size, in_c, out_c = "matmul_transposed", (1, pixels), depth, columns
+            if family == "matmul":
+                op, in_c, out_c = family, columns, depth
+            more = {"operand_channels": (in_c, depth), "out_c": out_c, "groups": groups}
+            more |= {"values": True, "bits": False}
+        case _:  # makes a map of floats of one, of any size
+            size, in_c = _map(rng), _channels(rng, 4, 8)
+            out_h, out_w = (int(rng.integers(1, 2 * side + 1)) for side in size)
+            more = {"out_h": out_h, "out_w": out_w}
+    return _layer(op, dtype, size, in_c, **more)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,13 +28,14 @@ from phonebit.planner.measure.orders import (
     Measurement,
     Order,
     Way,
+    choices_of,
     make_orders,
 )
 from phonebit.planner.measure.sampled_files import layer_file, layer_index
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.predict.kernels import GpuFacts
+from phonebit.planner.predict.kernels import DeviceFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL, DeviceFacts
+from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL
 from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
 
 ORDERS_FILE: Final = "orders.txt"
@@ -56,19 +56,18 @@ def write_work_order(
     """
     listed = _WorkOrder(plan)
     orders = folder / ORDERS_FILE
-    files = [folder / name for name in listed.layers]
-    if orders.exists():
-        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
-            raise InputError(
-                "the folder holds another work order", where=str(folder), hint="give a new folder"
-            )
-        return [orders, *files]
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, layer in zip(files, listed.layers.values(), strict=True):
-        progress(file.name)
-        write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
-    write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
-    write_output(orders, listed.text.encode(), _ORDERS)
+    files = {folder / name: layer for name, layer in listed.layers.items()}
+    if not orders.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, layer in files.items():
+            progress(file.name)
+            write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
+        write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
+        write_output(orders, listed.text.encode(), _ORDERS)
+    elif read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
+        raise InputError(
+            "the folder holds another work order", where=str(folder), hint="give a new folder"
+        )
     return [orders, *files]
 
 
@@ -103,12 +102,9 @@ def collect_results(
 
 
 class _WorkOrder:
-    """The list of orders as a text, and the files that it names.
+    """The list of orders as a text, which `phonebit_bench` reads, and the files that it names.
 
     Equal plans give equal texts, so that the folder need not tell shapes of layers.
-
-    Args:
-        text: What `phonebit_bench` reads.
     """
 
     def __init__(self, plan: CollectionPlan) -> None:
@@ -196,9 +192,9 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
     if record["orders"] != identity:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
     gpu, cpu = from_record(GpuFacts, record["gpu"], "gpu").with_tuning(""), record["cpu"]
-    keys = {int(threads): str(key) for threads, key in record["keys"].items()}
+    keys = from_record(Mapping[int, str], record["keys"], "keys")
     facts = cpu_facts(str(cpu["isa"]), int(cpu["cores"]), str(cpu["probe_kernel"]))
-    ways = [Way(*names) for names in record["ways"]]
+    ways = from_record(tuple[Way, ...], record["ways"], "ways")
     if not ways or not set(ways) <= set(WAYS):
         raise ValueError(f"no way of sharing, or unknown ones: {ways}")
     return DeviceFacts(keys, gpu, facts), ways[0]
@@ -207,21 +203,11 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
 def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
     if Way(*record["way"]) != way:
         raise ValueError(f"measured in another way, {record['way']} where {way} was expected")
-    times, launches = record["times_us"], record["launches"]
+    times = from_record(tuple[LayerTimes, ...], record["times_us"], "times_us")
+    cpu_us, gpu_us = from_record(tuple[float, float], record["canary_us"], "canary_us")
+    launches = record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
-    probe = LayerTimes(0.0, *_times(record["canary_us"], 2))
-    if not (probe.cpu_us > 0 and probe.gpu_us > 0):
-        raise ValueError(f"a probe that takes {probe.cpu_us:g} and {probe.gpu_us:g} us")
-    return Measurement(
-        tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
-        tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
-        probe,
-    )
-
-
-def _times(numbers: Any, count: int) -> list[float]:
-    found = [float(number) for number in numbers]
-    if len(found) != count or not all(math.isfinite(us) and us >= 0 for us in found):
-        raise ValueError(f"{numbers} where {count} times were expected")
-    return found
+    if min(map(min, times)) < 0 or min(cpu_us, gpu_us) <= 0:
+        raise ValueError(f"times {times} and a probe that takes {cpu_us:g} and {gpu_us:g} us")
+    return Measurement(times, choices_of(launches), LayerTimes(0.0, cpu_us, gpu_us))

@@ -15,7 +15,6 @@ Shape = tuple[int, int, int]
 """Height, width, channels."""
 PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]]]
 
-
 WORD_CHANNELS: Final = 32
 """Channels of a word of packed bits. The CPU computes whole words, and only where a cut is between
 words both processors may write into the same memory."""
@@ -31,11 +30,7 @@ class Processor(IntEnum):
 class OutputPart(NamedTuple):
     """A rectangle of a layer's output, all columns; every output of the layer has the same.
 
-    Args:
-        row_begin: First row.
-        row_end: Row behind the last.
-        channel_begin: First channel.
-        channel_end: Channel behind the last.
+    Ends are those behind the last row, and behind the last channel.
     """
 
     row_begin: int

@@ -10,6 +10,7 @@ import numpy as np
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.records import MAX_NAME_BYTES, PLAN, PLAN_PART
+from phonebit.format.strings import StringPool
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Shape
 
 
@@ -39,22 +40,19 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
     """
     if not (math.isfinite(plan.predicted_ms) and plan.predicted_ms >= 0):
         raise InputError("plan: predicted_ms", expected="0 or more", got=plan.predicted_ms)
-    strings = bytearray(contents.strings)
-    plans = list(stored_plans(contents))
-    devices = [stored.device for stored in plans]
-    at = devices.index(plan.device) if plan.device in devices else len(plans)
-    plans[at : at + 1] = [plan]
+    names = StringPool(contents.strings)
+    plans = {stored.device: stored for stored in stored_plans(contents)} | {plan.device: plan}
     records = np.zeros(len(plans), PLAN)
     begin = 0
-    for record, stored in zip(records, plans, strict=True):
-        record["device_offset"] = _name_offset(strings, stored.device, "device")
-        record["method_offset"] = _name_offset(strings, stored.method, "method")
+    for record, stored in zip(records, plans.values(), strict=True):
+        record["device_offset"] = names.add(_checked(stored.device, "device"))
+        record["method_offset"] = names.add(_checked(stored.method, "method"))
         record["part_begin"], record["part_count"] = begin, len(stored.parts)
         record["predicted_ms"] = stored.predicted_ms
         begin += len(stored.parts)
-    parts = [(*numbers, 0) for stored in plans for numbers in stored.as_tuple()[-1]]
+    parts = [(*numbers, 0) for stored in plans.values() for numbers in stored.as_tuple()[-1]]
     table = np.array(parts, PLAN_PART)
-    return replace(contents, strings=bytes(strings), plans=records, plan_parts=table)
+    return replace(contents, strings=names.content(), plans=records, plan_parts=table)
 
 
 def layer_outputs(contents: FileContents) -> list[tuple[str, Shape]]:
@@ -71,14 +69,8 @@ def _plan(contents: FileContents, record: np.void) -> ExecutionPlan:
     return ExecutionPlan.from_tuple((device, method, float(record["predicted_ms"]), numbers))
 
 
-def _name_offset(strings: bytearray, name: str, what: str) -> int:
-    """Where the name is; it is appended where it is not there yet."""
-    encoded = name.encode()
-    if not encoded or b"\0" in encoded or len(encoded) > MAX_NAME_BYTES:
+def _checked(name: str, what: str) -> str:
+    if not name or "\0" in name or len(name.encode()) > MAX_NAME_BYTES:
         expected = f"1 to {MAX_NAME_BYTES} bytes of UTF-8 without a zero"
         raise InputError(f"plan: {what}", expected=expected, got=repr(name))
-    place = (b"\0" + bytes(strings)).find(b"\0" + encoded + b"\0")
-    if place < 0:
-        place = len(strings)
-        strings.extend(encoded + b"\0")
-    return place
+    return name

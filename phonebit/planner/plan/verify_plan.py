@@ -40,6 +40,7 @@ class _Layer:
     def __init__(self, contents: FileContents, index: int) -> None:
         op = contents.ops[index]
         self.index, self.kind, self._op = index, OpKind(int(op["kind"])), op
+        self.cuts_channels = cuts_channels(self.kind, int(op["groups"]))
         self.name = contents.name(int(op["name_offset"]))
         self.height, _, self.channels = contents.output_shape(op)
         self.operands, self.step_tensors = contents.operands_of(op), contents.step_tensors_of(op)
@@ -47,9 +48,6 @@ class _Layer:
 
     def text(self) -> str:
         return f"layer {self.index} '{self.name}' ({self.kind.name.lower()})"
-
-    def cuts_channels(self) -> bool:
-        return cuts_channels(self.kind, int(self._op["groups"]))
 
     def rows_under(self, part: OutputPart) -> tuple[int, int]:
         """Rows of the operands that the part's rows come from, beyond the map's edges, too."""
@@ -77,11 +75,9 @@ class _Verifier:
         self.written: dict[tuple[Processor, int], OutputPart] = {}  # so far, by the plan's order
 
     def run(self) -> None:
-        last_stage = -1
         for number, planned in enumerate(self.plan.parts):
-            self._check_place(number, planned, last_stage)
+            self._check_place(number, planned)
             self._check_cut(planned)
-            last_stage = planned.stage
             self.parts_of.setdefault(planned.layer, []).append(planned)
         for layer in self.layers:
             if layer.index not in self.parts_of:
@@ -98,7 +94,7 @@ class _Verifier:
         processor = Processor(planned.processor).name.lower()
         return f"stage {planned.stage}, {processor}, {layer.text()}"
 
-    def _check_place(self, number: int, planned: PlannedPart, last_stage: int) -> None:
+    def _check_place(self, number: int, planned: PlannedPart) -> None:
         """Stage, processor and layer."""
         if planned.processor not in tuple(Processor):
             self._fail(f"part {number}: processor", expected="0 or 1", got=planned.processor)
@@ -108,7 +104,8 @@ class _Verifier:
                 f"part {number}: layer {planned.layer} does not exist", expected=f"< {count}"
             )
         where = self._text(planned)
-        allowed = [0] if last_stage < 0 else [last_stage, last_stage + 1]
+        last_stage = self.plan.parts[number - 1].stage
+        allowed = [last_stage, last_stage + 1] if number else [0]
         if planned.stage not in allowed:
             expected = " or ".join(map(str, allowed))
             self._fail(f"{where}: stages do not count up from 0 without gaps", expected=expected)
@@ -133,7 +130,7 @@ class _Verifier:
             self._fail(f"{where}: {rows}: this op cannot be cut between rows", expected="all rows")
         if part.channels == layer.channels:
             return
-        if not layer.cuts_channels():
+        if not layer.cuts_channels:
             self._fail(
                 f"{where}: {channels}: this op cannot be cut between channels",
                 expected="all channels",

@@ -29,7 +29,13 @@ from typing import Final
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.cost_sum import CostSum, Numbers, columns_of, fit_cost_sum
 from phonebit.planner.predict.features import Features, tile_of
-from phonebit.planner.predict.kernels import CHANNEL_BLOCK, Processors, cpu_kernel
+from phonebit.planner.predict.kernels import (
+    CHANNEL_BLOCK,
+    CpuFacts,
+    DeviceFacts,
+    GpuFacts,
+    cpu_kernel,
+)
 from phonebit.planner.predict.layer_shape import LayerShape
 
 FEWEST_FOR_SIZES: Final = 30
@@ -42,11 +48,13 @@ Steps = Counter[str]
 
 
 def steps_of(
-    processors: Processors, layer: LayerShape, processor: Processor, part: OutputPart
+    device: DeviceFacts, threads: int, layer: LayerShape, side: Processor, part: OutputPart
 ) -> tuple[str, Features]:
     """The kernels of a part, and how often each step is taken."""
-    of_side = _gpu_steps if processor == Processor.GPU else _cpu_steps
-    name, steps = of_side(processors, layer, part)
+    if side == Processor.GPU:
+        name, steps = _gpu_steps(device.gpu, layer, part)
+    else:
+        name, steps = _cpu_steps(device.cpu, threads, layer, part)
     outputs = layer.outputs_of(part)
     steps["epilogue steps"] = outputs * layer.steps
     steps["epilogue tensors"] = outputs * layer.step_tensors
@@ -63,12 +71,11 @@ def _rounds(steps: Steps, kernel: str, units: int, layer: LayerShape, part: Outp
         steps[f"{kernel}{BY}{letters}"] += units * size
 
 
-def _gpu_steps(processors: Processors, layer: LayerShape, part: OutputPart) -> tuple[str, Steps]:
-    dispatch, steps = processors.gpu, Steps()
-    launches = dispatch.launches(layer, part)
+def _gpu_steps(gpu: GpuFacts, layer: LayerShape, part: OutputPart) -> tuple[str, Steps]:
+    launches, steps = gpu.launches(layer, part), Steps()
     for launch in launches:
         steps["launches"] += 1
-        items = -(-launch.groups // dispatch.gpu.compute_units) * launch.group_items
+        items = -(-launch.groups // gpu.compute_units) * launch.group_items
         if launch.kernel != launch.choice.kernel:  # before or behind the product
             _rounds(steps, launch.kernel, items, layer, part)
             continue
@@ -84,17 +91,19 @@ def _gpu_steps(processors: Processors, layer: LayerShape, part: OutputPart) -> t
     return "+".join(dict.fromkeys(launch.kernel for launch in launches)), steps
 
 
-def _cpu_steps(processors: Processors, layer: LayerShape, part: OutputPart) -> tuple[str, Steps]:
-    steps, kernel = Steps(), cpu_kernel(layer, part, processors.cpu)
+def _cpu_steps(
+    cpu: CpuFacts, threads: int, layer: LayerShape, part: OutputPart
+) -> tuple[str, Steps]:
+    steps, kernel = Steps(), cpu_kernel(layer, part, cpu)
     tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
     blocks = -(-part.channels // CHANNEL_BLOCK)
-    in_turn = -(-tiles * blocks // processors.threads) * kernel.pixel_tile
+    in_turn = -(-tiles * blocks // threads) * kernel.pixel_tile
     steps["launches"] = 1
     _rounds(steps, "product", in_turn * layer.word_taps, layer, part)
     steps["product without idle items"] = layer.outputs_of(part) * layer.word_taps
     steps["items"] = in_turn
     steps["busy items"] = layer.outputs_of(part)
-    steps["packing"] = -(-tiles // processors.threads) * kernel.pixel_tile * layer.word_taps
+    steps["packing"] = -(-tiles // threads) * kernel.pixel_tile * layer.word_taps
     return kernel.name, steps
 
 

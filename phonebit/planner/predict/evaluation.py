@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,16 +12,12 @@ from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.profile import METHODS, DeviceProfile
 from phonebit.planner.predict.samples import PartSample
 
-PREDICTORS = (*((method, True) for method in METHODS), ("finegrained", False))
-"""Methods, and whether they may look at the dispatch."""
-
 
 @dataclass(frozen=True)
 class Accuracy:
     """Errors of one predictor over some samples.
 
     Args:
-        predictor: Its name, "finegrained without dispatch" for the ablation.
         threads: CPU threads; 0 for the GPU.
         family: Of layers; "all": any.
         mape: Mean of |predicted - measured| / measured.
@@ -78,19 +74,17 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
     for threads, own in sorted(sides.items()):
         measured = np.array([sample.us for sample in own])
         families = tuple(sample.layer.family for sample in own)
-        for method, augmented in PREDICTORS:
-            name = method if augmented else f"{method} without dispatch"
-            predictor = profile.predictor(method, threads or profile.threads[0], augmented)
+        for method in METHODS:
+            predictor = profile.predictor(method, threads or profile.threads[0])
             side, wanted = own[0].processor, [(sample.layer, sample.computed) for sample in own]
             predicted = predictor.microseconds_of(side, wanted)
-            predictions.append(Prediction(name, side, threads, families, measured, predicted))
+            predictions.append(Prediction(method, side, threads, families, measured, predicted))
     return predictions
 
 
-def typical_errors(predictions: Iterable[Prediction]) -> dict[str, float]:
-    """Median error of each method over all processors, the ablations left out."""
-    errors: dict[str, list[NDArray[np.float64]]] = {}
-    for prediction in predictions:
-        if prediction.predictor in METHODS:
-            errors.setdefault(prediction.predictor, []).append(prediction.errors)
-    return {method: float(np.median(np.concatenate(of))) for method, of in errors.items()}
+def typical_errors(predictions: Sequence[Prediction]) -> dict[str, float]:
+    """Median error of each method over all processors."""
+    errors = {
+        method: [of.errors for of in predictions if of.predictor == method] for method in METHODS
+    }
+    return {method: float(np.median(np.concatenate(of))) for method, of in errors.items() if of}

@@ -15,8 +15,8 @@ from phonebit.planner.predict.kernels import (
     FAMILIES,
     PIXEL_TILE,
     CpuFacts,
-    GpuDispatch,
-    Processors,
+    DeviceFacts,
+    GpuFacts,
     cpu_kernel,
 )
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -77,7 +77,7 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> Features:
     }
 
 
-def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple[str, Features]:
+def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuFacts) -> tuple[str, Features]:
     """How a GPU computes a part.
 
     Words are those of one filter's window; their rest is left over where kernels count bits of
@@ -88,7 +88,7 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
 
     Source: Fine-Grained Co-execution (EPEW '25), section 3.2.
     """
-    launches, compute_units = gpu.launches(layer, part), gpu.gpu.compute_units
+    launches, compute_units = gpu.launches(layer, part), gpu.compute_units
     main = next(launch for launch in launches if launch.kernel == launch.choice.kernel)
     parameter = dict(main.choice.parameters)
     items = sum(launch.groups * launch.group_items for launch in launches)
@@ -143,11 +143,11 @@ def cpu_features(
 
 
 def features_of(
-    processors: Processors, layer: LayerShape, processor: Processor, part: OutputPart
+    device: DeviceFacts, threads: int, layer: LayerShape, side: Processor, part: OutputPart
 ) -> tuple[str, Features]:
     """The kernel of a part, and all features."""
-    if processor == Processor.GPU:
-        kernel, dispatch = gpu_features(layer, part, processors.gpu)
+    if side == Processor.GPU:
+        kernel, dispatch = gpu_features(layer, part, device.gpu)
     else:
-        kernel, dispatch = cpu_features(layer, part, processors.cpu, processors.threads)
+        kernel, dispatch = cpu_features(layer, part, device.cpu, threads)
     return kernel, geometry_features(layer, part) | dispatch

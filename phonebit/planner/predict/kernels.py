@@ -6,9 +6,9 @@ The rules are those that the runtime itself follows, in C++ (``cpu_backend/selec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -29,7 +29,7 @@ FAMILIES: Final = tuple(family for family, _ in _runtime.gpu_kernel_families())
 """What ``LayerShape.family`` may be. The number of a family is its place here: new ones come last,
 so that cost models stay valid."""
 
-parse_choice = lru_cache(maxsize=None)(KernelChoice.parse)
+parse_choice = cache(KernelChoice.parse)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,45 @@ class GpuFacts:
         facts = (self.name, self.vendor, self.family, self.local_bytes, self.has_images)
         return _runtime.GpuKernels(*facts, "\n".join(self.tuning))
 
+    @cached_property
+    def _candidates_of(self) -> Callable[[LayerShape], list[tuple[str, int]]]:
+        """Choices for a layer, each with the multiples at which its parts of channels may begin."""
+        return cache(self.kernels.candidates)
+
+    @cached_property
+    def _refused(self) -> list[set[KernelChoice]]:
+        """For whole channels, and for parts of them."""
+        return [set(map(parse_choice, of)) for of in (self.refused, self.refused_for_cuts)]
+
+    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
+        """What can compute a part, best first, whether or not the runtime refuses it."""
+        cut = is_cut(layer, part)
+        for text, grain in self._candidates_of(layer):
+            if not cut or (grain > 0 and part.channel_begin % grain == 0):
+                yield text
+
+    def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
+        """The launches of a part, in order; ``NoKernelError``: none can compute it."""
+        for text in self.candidates(layer, part):
+            if parse_choice(text) not in self._refused[is_cut(layer, part)]:
+                pixels = part.rows * layer.out_w
+                found = self.kernels.launches(layer, text, pixels, part.channels)
+                return tuple(
+                    Launch(kernel, parse_choice(text), tuple(work), tuple(group))
+                    for kernel, work, group in found
+                )
+        what = f"no kernel serves {layer.family} on this GPU"
+        raise NoKernelError(what, where=self.name, got=str(part))
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """Both processors, and the keys that plans are kept under, by number of CPU threads."""
+
+    keys: Mapping[int, str]
+    gpu: GpuFacts
+    cpu: CpuFacts
+
 
 class CpuKernel(NamedTuple):
     """The kernel of a part on a CPU.
@@ -141,44 +180,6 @@ class NoKernelError(InputError):
     """No kernel of the GPU computes such a part of a layer."""
 
 
-class GpuDispatch:
-    """The launches of parts on one GPU."""
-
-    def __init__(self, gpu: GpuFacts) -> None:
-        self.gpu = gpu
-        self._candidates = lru_cache(maxsize=None)(gpu.kernels.candidates)
-        self._refused = [set(map(parse_choice, of)) for of in (gpu.refused, gpu.refused_for_cuts)]
-
-    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
-        """What can compute a part, best first, whether or not the runtime refuses it."""
-        cut = is_cut(layer, part)
-        for text, grain in self._candidates(layer):
-            if not cut or (grain > 0 and part.channel_begin % grain == 0):
-                yield text
-
-    def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
-        """The launches of a part, in order; ``NoKernelError``: none can compute it."""
-        for text in self.candidates(layer, part):
-            if parse_choice(text) not in self._refused[is_cut(layer, part)]:
-                pixels = part.rows * layer.out_w
-                found = self.gpu.kernels.launches(layer, text, pixels, part.channels)
-                return tuple(
-                    Launch(kernel, parse_choice(text), tuple(work), tuple(group))
-                    for kernel, work, group in found
-                )
-        what = f"no kernel serves {layer.family} on this GPU"
-        raise NoKernelError(what, where=self.gpu.name, got=str(part))
-
-
 def is_cut(layer: LayerShape, part: OutputPart) -> bool:
     """Whether a part has some of the channels only: then it needs another program."""
     return (part.channel_begin, part.channel_end) != (0, layer.out_c)
-
-
-@dataclass(frozen=True)
-class Processors:
-    """Both processors, as far as they decide how parts are computed."""
-
-    gpu: GpuDispatch
-    cpu: CpuFacts
-    threads: int

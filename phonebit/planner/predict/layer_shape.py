@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, ThresholdKind
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart
-from phonebit.planner.plan.operators import CHANNELS_READ
+from phonebit.planner.plan.operators import CHANNELS_READ, CUTS, cuts_channels
 
 TYPE_BITS: Final = {
     DataType.BIT: 1, DataType.U8: 8, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32,
     DataType.I32: 32,
 }  # fmt: skip
-_WINDOW_FIELDS: Final = (
+WINDOW_FIELDS: Final = (
     "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
+"""Of records as of shapes; 1 where an op has no window or groups."""
+PAD_FIELDS: Final = ("pad_top", "pad_left")
 _CONVOLUTIONS: Final = frozenset({"binary_conv2d", "binary_depthwise_conv2d", "conv2d"})
 
 
@@ -91,9 +94,8 @@ class LayerShape:
             out_c=out_c,
             input=DataType(int(operands[0]["dtype"])).name.lower(),
             operand_channels=tuple(int(operand["channels"]) for operand in operands),
-            **{name: max(int(op[name]), 1) for name in _WINDOW_FIELDS},
-            pad_top=int(op["pad_top"]),
-            pad_left=int(op["pad_left"]),
+            **{name: max(int(op[name]), 1) for name in WINDOW_FIELDS},
+            **{name: int(op[name]) for name in PAD_FIELDS},
             values=int(op["value_output"]) != NONE,
             bits=int(op["bits_output"]) != NONE,
             thresholds=int(op["threshold_kind"]) == ThresholdKind.I32,
@@ -112,17 +114,37 @@ class LayerShape:
     @property
     def family(self) -> str:
         """The kind and what it reads, as tuning tables name it: "conv2d_u8", "max_pool2d_bits"."""
-        name = self.op
-        if name == "conv2d":
-            name += f"_{self.input}"
-            if self.groups > 1 and self.input == "f32":
+        match self.op, self.input:
+            case "conv2d", "f32" if self.groups > 1:
                 is_depthwise = self.groups == self.in_c == self.out_c
                 return "depthwise_conv2d_f32" if is_depthwise else "conv2d_f32_grouped"
-        elif self.input == "bit" and name in ("max_pool2d", "concat"):
-            name += "_bits"
-        elif self.input == "bit" and self.is_product:
-            name = "matmul_bits"
-        return name
+            case "conv2d", _:
+                return f"conv2d_{self.input}"
+            case "max_pool2d" | "concat", "bit":
+                return f"{self.op}_bits"
+            case "matmul" | "matmul_transposed", "bit":
+                return "matmul_bits"
+        return self.op
+
+    @cached_property
+    def kind(self) -> OpKind:
+        """The kind, as files have it."""
+        return OpKind[self.op.upper()]
+
+    @property
+    def can_cut_rows(self) -> bool:
+        """Whether a row of its output comes from a range of its operands' rows."""
+        return CUTS[self.kind] != "none" and self.out_h > 1
+
+    @property
+    def can_cut_channels(self) -> bool:
+        """Whether each output channel is computed by itself."""
+        return cuts_channels(self.kind, self.groups)
+
+    @cached_property
+    def reads_same_channels(self) -> bool:
+        """Whether an output channel comes from that channel of its operands alone."""
+        return CHANNELS_READ[self.kind] == "same"
 
     @property
     def is_convolution(self) -> bool:
@@ -175,8 +197,7 @@ class LayerShape:
         else:
             window = (part.rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
             rows_read = min(window, self.in_h)
-        reads_same = CHANNELS_READ[OpKind[self.op.upper()]] == "same"
-        channels = part.channels if reads_same else sum(self.operand_channels)
+        channels = part.channels if self.reads_same_channels else sum(self.operand_channels)
         return rows_read * self.in_w * channels * TYPE_BITS[DataType[self.input.upper()]] / 8
 
     def output_bytes(self, part: OutputPart) -> float:

@@ -25,9 +25,8 @@ from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.cost_sum import CostSum
 from phonebit.planner.predict.features import features_of
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch, NoKernelError, Processors
+from phonebit.planner.predict.kernels import DeviceFacts, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.text_files import parse_json, read_text
@@ -137,27 +136,20 @@ class DeviceProfile:
             )
         return self.device.keys[threads]
 
-    def predictor(self, method: str, threads: int, augmented: bool = True) -> LatencyPredictor:
-        """A predictor for so many CPU threads.
-
-        Not augmented, finegrained has one model for all kernels, which looks at the geometry alone:
-        the paper's ablation, section 5.5.
-        """
+    def predictor(self, method: str, threads: int) -> LatencyPredictor:
+        """A predictor for so many CPU threads."""
         self.key(threads)
-        processors = Processors(GpuDispatch(self.device.gpu), self.device.cpu, threads)
         ways: dict[str, Describe] = {
             "ulayer": operations_of,
-            "codl": partial(steps_of, processors),
-            "finegrained": partial(features_of, processors),
+            "codl": partial(steps_of, self.device, threads),
+            "finegrained": partial(features_of, self.device, threads),
         }
         if method not in ways:
             raise InputError(
                 "no such predictor", where="method", expected=", ".join(METHODS), got=method
             )
-        sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu[threads]}
+        sides = {Processor.CPU: self.cpu[threads], Processor.GPU: self.gpu}
         models = {side: getattr(of, method) for side, of in sides.items()}
-        if not augmented:
-            models = {side: {ALL: of[ALL]} for side, of in models.items()}
         return LatencyPredictor(ways[method], models)
 
     def margin(self, method: str) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,7 +19,7 @@ from phonebit.errors import InputError
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
+from phonebit.planner.predict.kernels import DeviceFacts
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.text_files import MOST_RECORD_BYTES, read_text
 
@@ -40,15 +40,6 @@ accident."""
 def usual_us(canary_us: Sequence[float]) -> float:
     """What the probe usually takes, of many times of it."""
     return float(np.quantile(canary_us, USUAL))
-
-
-@dataclass(frozen=True)
-class DeviceFacts:
-    """Both processors, and the keys that plans are kept under, by number of CPU threads."""
-
-    keys: Mapping[int, str]
-    gpu: GpuFacts
-    cpu: CpuFacts
 
 
 @dataclass(frozen=True)
@@ -124,8 +115,7 @@ class PartSample:
         record.pop("dispatch", None)  # launches, in files of earlier versions
         layer = {"op": record.pop("op", None), **record.pop("geometry", {})}
         record |= {"layer": layer, "is_shared": record.pop("shared", None)}
-        sample: PartSample = from_record(cls, record, "a measured part")
-        return sample
+        return cast(PartSample, from_record(cls, record, "a measured part"))
 
 
 @dataclass(frozen=True)

@@ -7,29 +7,27 @@ numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.errors import InputError, PhoneBitError
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.codl import fit_steps, steps_of
 from phonebit.planner.predict.cost_sum import Numbers, columns_of, fit_cost_sum
 from phonebit.planner.predict.features import Features, features_of, geometry_features
 from phonebit.planner.predict.finegrained import COSTS, CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, Processors, is_cut, parse_choice
+from phonebit.planner.predict.kernels import GpuFacts, is_cut, parse_choice
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import ALL, Describe, DeviceProfile, ProcessorModels
 from phonebit.planner.predict.samples import PartSample, Samples, SyncSample
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.trees import Trees
 from phonebit.planner.predict.ulayer import LogLine, operations_of
-
-Fitted = TypeVar("Fitted")
 
 FEWEST_SAMPLES: Final = 30
 """A kernel or family with fewer samples has no model of its own: that of all serves it."""
@@ -80,7 +78,6 @@ class Trainer:
         self._lightgbm = lightgbm
         gpu = with_refusals(samples.device.gpu, samples.parts)
         self.device = replace(samples.device, gpu=gpu)
-        self._dispatch = GpuDispatch(gpu)
         self._trees = trees
         self._progress = progress
 
@@ -94,60 +91,53 @@ class Trainer:
 
     def _fit_side(self, parts: Sequence[PartSample], threads: int) -> ProcessorModels:
         """The models of one processor, on the CPU of one number of threads."""
-        processors = Processors(self._dispatch, self.device.cpu, threads)
         whole = [sample for sample in parts if sample.part == sample.layer.whole] or parts
-        return ProcessorModels(
-            _fit_each(whole, operations_of, 1, lambda _, *data: LogLine.fit(*data)),
-            _fit_each(parts, partial(steps_of, processors), 8, lambda _, *of: fit_steps(*of)),
-            self._fit_trees(parts, processors),
-        )
-
-    def _fit_trees(
-        self, parts: Sequence[PartSample], processors: Processors
-    ) -> dict[str, CorrectedTrend]:
+        by_steps = partial(steps_of, self.device, threads)
+        by_features = partial(features_of, self.device, threads)
         geometry = tuple(geometry_features(parts[0].layer, parts[0].computed))
         parts_of = Counter(sample.layer for sample in parts)
 
-        def describe(
-            layer: LayerShape, side: Processor, part: OutputPart
-        ) -> tuple[str, tuple[Features, float]]:
-            kernel, features = features_of(processors, layer, side, part)
-            return kernel, (features, parts_of[layer] ** -PARTS_POWER)
-
-        def fit(
-            name: str, inputs: Sequence[tuple[Features, float]], times: Numbers
+        def fit_trees(
+            name: str, samples: Sequence[PartSample], inputs: Sequence[Features], times: Numbers
         ) -> CorrectedTrend:
             self._progress(f"{parts[0].processor.name.lower()} {name}")
-            features, weights = zip(*inputs, strict=True)
-            names = geometry if name == ALL else tuple(features[0])
-            columns = columns_of(features, names)
+            names = geometry if name == ALL else tuple(inputs[0])
+            columns = columns_of(inputs, names)
             trend = fit_cost_sum(columns, times, COSTS)
             rest = np.log(times) - trend.logarithms(columns)
             table = np.stack(list(columns.values()), axis=1)
-            data = self._lightgbm.Dataset(table, rest, weight=np.array(weights))
+            weights = np.array([parts_of[sample.layer] ** -PARTS_POWER for sample in samples])
+            data = self._lightgbm.Dataset(table, rest, weight=weights)
             booster = self._lightgbm.train(TREE_SETTINGS, data, num_boost_round=self._trees)
             return CorrectedTrend(names, trend, Trees.from_lightgbm(booster.dump_model()))
 
-        return _fit_each(parts, describe, FEWEST_SAMPLES, fit)
+        return ProcessorModels(
+            {name: LogLine.fit(*of) for name, _, of in _groups(whole, operations_of, 1)},
+            {name: fit_steps(*of) for name, _, of in _groups(parts, by_steps, 8)},
+            {
+                name: fit_trees(name, samples, *of)
+                for name, samples, of in _groups(parts, by_features, FEWEST_SAMPLES)
+            },
+        )
 
 
-def _fit_each(
-    parts: Sequence[PartSample],
-    describe: Describe,
-    fewest: int,
-    fit: Callable[[str, list[Any], Numbers], Fitted],
-) -> dict[str, Fitted]:
-    """A model of all samples, and one of each kernel or family that has so many at least."""
-    found = [describe(sample.layer, sample.processor, sample.computed) for sample in parts]
-    times = np.array([sample.us for sample in parts])
-    places: dict[str, list[int]] = {}
-    for place, (name, _) in enumerate(found):
-        places.setdefault(name, []).append(place)
-    groups = {name: own for name, own in sorted(places.items()) if len(own) >= fewest}
-    return {
-        name: fit(name, [found[place][1] for place in own], times[own])
-        for name, own in {ALL: list(range(len(parts))), **groups}.items()
-    }
+def _groups(
+    parts: Sequence[PartSample], describe: Describe, fewest: int
+) -> Iterator[tuple[str, Sequence[PartSample], tuple[Sequence[Any], Numbers]]]:
+    """All samples, then those of each kernel or family that has so many at least.
+
+    Yields:
+        Name, samples, and what models are fitted to: what ``describe`` tells of each, and its time.
+    """
+    groups: dict[str, list[tuple[PartSample, Any]]] = {ALL: []}
+    for sample in parts:
+        name, inputs = describe(sample.layer, sample.processor, sample.computed)
+        groups[ALL].append((sample, inputs))
+        groups.setdefault(name, []).append((sample, inputs))
+    for name in (ALL, *sorted(groups.keys() - {ALL})):
+        if name == ALL or len(groups[name]) >= fewest:
+            samples, inputs = zip(*groups[name], strict=True)
+            yield name, samples, (inputs, np.array([sample.us for sample in samples]))
 
 
 def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
@@ -156,7 +146,6 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     They failed their self-test, or a limit that only drivers know: they stand before the choice
     that ran, wherever they do.
     """
-    dispatch = GpuDispatch(gpu)
     served: set[tuple[bool, KernelChoice]] = set()
     passed_over: dict[tuple[bool, KernelChoice], str] = {}
     for sample in parts:
@@ -164,7 +153,7 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
             continue
         cut = is_cut(sample.layer, sample.part)
         served.add((cut, parse_choice(sample.variant)))
-        for text in dispatch.candidates(sample.layer, sample.part):
+        for text in gpu.candidates(sample.layer, sample.part):
             if parse_choice(text) == parse_choice(sample.variant):
                 break
             passed_over[cut, parse_choice(text)] = text
@@ -175,9 +164,7 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
 
 
-def split_by_layer(
-    parts: Sequence[PartSample],
-) -> tuple[list[PartSample], list[PartSample]]:
+def split_by_layer(parts: Sequence[PartSample]) -> tuple[list[PartSample], list[PartSample]]:
     """Samples to learn from, and samples to test with: those of a fifth of each family's layers.
 
     All parts of a layer go to the same side, since parts of one layer tell much about each other.
@@ -198,16 +185,13 @@ def split_by_layer(
 
 def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
     """Costs by number of threads, of the way of sharing that was measured first."""
-    groups: dict[tuple[int, str, str], list[SyncSample]] = {}
-    for sample in handovers:
-        groups.setdefault(sample.key[:3], []).append(sample)
+    ways = {sample.threads: sample.key[:3] for sample in reversed(handovers)}
     costs: dict[int, SharingCost] = {}
-    for (threads, sharing, _), own in groups.items():
-        if threads in costs:
-            continue
+    for threads, way in sorted(ways.items()):
+        own = [sample for sample in handovers if sample.key[:3] == way]
         moved = np.array([sample.handover for sample in own])
         times = np.array([sample.us for sample in own])
-        if sharing == "svm":  # nothing is moved
+        if own[0].sharing == "svm":  # nothing is moved
             cost = SharingCost(float(np.median(times)))
         else:
             cost = SharingCost.fit(moved, times)

@@ -13,13 +13,12 @@ from typing import Final
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
-from phonebit.planner.search.stages import LayerParts, Placement, Stage, on_one
+from phonebit.planner.search.stages import Placement, Stage, on_one
 
 MAX_BRANCHES: Final = 10
 """All 2^k mappings are tried; of more branches, the shortest count as one."""
 MAPPINGS_KEPT: Final = 14
 """All of four branches; of more, the best ones."""
-
 
 Region = list[tuple[int, ...]]
 """Branches that one layer joins, the layer behind their last: of each its layers, ascending."""
@@ -45,7 +44,14 @@ def branch_regions(graph: NetworkGraph) -> Iterator[Region]:
 
 def branch_stages(costs: StageCosts, region: Region) -> list[Stage]:
     """The best mappings of branches to processors, each with work for both, cheapest first."""
-    branches = _at_most(costs, region, MAX_BRANCHES)
+
+    def better_us(branch: tuple[int, ...]) -> float:
+        return min(sum(of_side[layer] for layer in branch) for of_side in costs.single_us.values())
+
+    branches = sorted(region, key=better_us, reverse=True)
+    if len(branches) > MAX_BRANCHES:
+        rest = chain.from_iterable(branches[MAX_BRANCHES - 1 :])
+        branches[MAX_BRANCHES - 1 :] = [tuple(sorted(rest))]
     mappings = range(1, 2 ** len(branches) - 1)
     stages = (_stage(costs.graph, branches, mapping) for mapping in mappings)
     return nsmallest(MAPPINGS_KEPT, stages, key=costs.work_us)
@@ -53,17 +59,10 @@ def branch_stages(costs: StageCosts, region: Region) -> list[Stage]:
 
 def _stage(graph: NetworkGraph, branches: Region, mapping: int) -> Stage:
     """Branches whose bit is set are on the GPU."""
-    parts: dict[int, LayerParts] = {}
-    for number, branch in enumerate(branches):
-        side = Processor.GPU if mapping >> number & 1 else Processor.CPU
-        parts |= {layer: on_one(graph.layers[layer], side).parts[0] for layer in branch}
-    return Stage(Placement.BRANCHES, tuple(parts[layer] for layer in sorted(parts)))
-
-
-def _at_most(costs: StageCosts, branches: Region, count: int) -> Region:
-    def better_us(branch: tuple[int, ...]) -> float:
-        return min(sum(of_side[layer] for layer in branch) for of_side in costs.single_us.values())
-
-    by_time = sorted(branches, key=better_us, reverse=True)
-    kept, rest = by_time[: count - 1], by_time[count - 1 :]
-    return [*kept, tuple(sorted(chain.from_iterable(rest)))] if rest else kept
+    sides = {
+        layer: Processor.GPU if mapping >> number & 1 else Processor.CPU
+        for number, branch in enumerate(branches)
+        for layer in branch
+    }
+    parts = (on_one(graph.layers[layer], side).parts[0] for layer, side in sorted(sides.items()))
+    return Stage(Placement.BRANCHES, tuple(parts))

@@ -23,7 +23,7 @@ def chain_stage(graph: NetworkGraph, begin: int, end: int, cut: int) -> Stage | 
 
     None where a layer cannot be cut between rows, or a processor needs none of it.
     """
-    if any(not layer.can_cut_rows for layer in graph.layers[begin:end]):
+    if any(not layer.geometry.can_cut_rows for layer in graph.layers[begin:end]):
         return None
     gpu, cpu = graph.layers[end - 1].geometry.whole.cut(row=cut)
     of_cpu, of_gpu = (_parts_of_layers(graph, begin, end, part) for part in (cpu, gpu))
@@ -55,7 +55,7 @@ def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:
     the cut and neither processor has all of them.
     """
     for end in range(begin + 1, len(graph.layers) + 1):
-        if not graph.layers[end - 1].can_cut_rows:
+        if not graph.layers[end - 1].geometry.can_cut_rows:
             return
         inner = [tensor for layer in graph.layers[begin : end - 1] for tensor in layer.outputs]
         if all(graph.last_reader.get(tensor, -1) < end for tensor in inner):
@@ -80,12 +80,10 @@ def find_chains(costs: StageCosts, singles: Iterable[Stage]) -> list[Stage]:
         if stage.placement == Placement.ROWS:
             tenths[stage.begin] = round(10 * stage.cut / layers[stage.begin].shape[0])
     chains: list[Stage] = []
-    head = 0
-    while head < len(layers):
-        best = _best_chain(costs, head, tenths[head], unchained_us) if head in tenths else None
-        if best is not None:
-            chains.append(best)
-        head = head + 1 if best is None else best.end
+    for head, head_tenths in tenths.items():
+        if not chains or chains[-1].end <= head:
+            best = _best_chain(costs, head, head_tenths, unchained_us)
+            chains += [] if best is None else [best]
     return chains
 
 

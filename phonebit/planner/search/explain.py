@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from phonebit.planner.json_records import to_record
-from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import LayerParts, Placement
@@ -44,7 +42,7 @@ class LayerChoice:
     Args:
         stage_us: Microseconds of all of the stage, with the meeting before it.
         placement: What kind of stage it is; of a branch, the processor is in ``parts``.
-        parts: Who computes what of it.
+        cpu: What the CPU computes of it; None: nothing. ``gpu`` likewise.
         predicted: Times that predictors gave; None for a method that measures.
         measured: Times that were measured; None where nothing was.
     """
@@ -56,22 +54,18 @@ class LayerChoice:
     stage: int
     stage_us: float
     placement: Placement
-    parts: LayerParts
+    cpu: OutputPart | None
+    gpu: OutputPart | None
     predicted: LayerTimes | None
     measured: LayerTimes | None
 
     @property
     def text(self) -> str:
         """``gpu``, ``gpu rows 0:20, cpu rows 20:56``, ``branch on cpu``."""
-        texts = (f"{side.name.lower()} {part.text(self.shape)}" for side, part in self.parts.sides)
+        sides = LayerParts(self.layer, self.cpu, self.gpu).sides
+        texts = (f"{side.name.lower()} {part.text(self.shape)}" for side, part in sides)
         text = ", ".join(map(str.rstrip, texts))
         return f"branch on {text}" if self.placement == Placement.BRANCHES else text
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form; parts as [row_begin, row_end, channel_begin, channel_end]."""
-        record: dict[str, Any] = to_record(self)
-        parts = record.pop("parts")
-        return {**record, "cpu": parts["cpu"], "gpu": parts["gpu"]}
 
 
 def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
@@ -82,12 +76,13 @@ def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
         LayerChoice(
             layer.index,
             layer.name,
-            layer.kind.name.lower(),
+            layer.geometry.op,
             layer.shape,
             number,
             stage_us[number],
             stage.placement,
-            parts,
+            parts.cpu,
+            parts.gpu,
             _times(planned, planned.predicted, parts) if is_predicted else None,
             _times(planned, planned.costs, parts) if is_measured else None,
         )

@@ -28,29 +28,22 @@ class Method:
 
     Args:
         dimensions: ROWS, CHANNELS or both.
+        cost_models: The method whose cost models it plans by; none: it measures each cut.
         percents: Shares of the GPU; none: every cut at a multiple of a step.
         channel_step: Channels are cut at multiples of this.
         row_cuts: Low maps are cut at smaller steps, so that there are about as many cuts.
         chains: Whether it looks for chains.
         branches: Whether it runs branches side by side.
-        measures: Whether it measures each cut instead of predicting it.
-        predictor: The method whose cost models it plans by; none: its own.
     """
 
     name: str
     dimensions: tuple[Placement, ...]
+    cost_models: str = ""
     percents: tuple[int, ...] = ()
     channel_step: int = WORD_CHANNELS
     row_cuts: int = 8
     chains: bool = False
     branches: bool = False
-    measures: bool = False
-    predictor: str = ""
-
-    @property
-    def cost_models(self) -> str:
-        """The method that its times and costs are predicted by."""
-        return self.predictor or self.name
 
     def cuts(self, layer: GraphLayer, dimension: Placement) -> list[int]:
         """Where the method may cut a layer between the GPU's low part and the CPU's high part.
@@ -61,7 +54,7 @@ class Method:
         if dimension not in self.dimensions:
             return []
         is_row = dimension == Placement.ROWS
-        if not (layer.can_cut_rows if is_row else layer.can_cut_channels):
+        if not (layer.geometry.can_cut_rows if is_row else layer.geometry.can_cut_channels):
             return []
         size = layer.shape[0] if is_row else layer.shape[2]
         if not self.percents:
@@ -75,11 +68,11 @@ class Method:
 METHODS: Final = {
     method.name: method
     for method in (
-        Method("ulayer", (Placement.CHANNELS,), percents=(25, 50, 75), branches=True),
-        Method("codl", CUTS, percents=tuple(range(10, 100, 10)), chains=True),
-        Method("finegrained", (Placement.CHANNELS,)),
-        Method("combined", CUTS, row_cuts=32, chains=True, branches=True, predictor="finegrained"),
-        Method("search", CUTS, channel_step=CHANNEL_GRAIN, branches=True, measures=True),
+        Method("ulayer", (Placement.CHANNELS,), "ulayer", percents=(25, 50, 75), branches=True),
+        Method("codl", CUTS, "codl", percents=tuple(range(10, 100, 10)), chains=True),
+        Method("finegrained", (Placement.CHANNELS,), "finegrained"),
+        Method("combined", CUTS, "finegrained", row_cuts=32, chains=True, branches=True),
+        Method("search", CUTS, channel_step=CHANNEL_GRAIN, branches=True),
     )
 }
 """The ways to plan, by name: µLayer (EuroSys '19), sections 3.2 and 5; CoDL (MobiSys '22), section
@@ -95,8 +88,8 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
-"""Cuts of a layer along a dimension, ascending."""
+CutsOf = Mapping[tuple[int, Placement], Sequence[Stage]]
+"""A layer cut along a dimension, the lowest cut first."""
 BestCuts = Mapping[tuple[int, Placement], Stage]
 """The best of them."""
 
@@ -104,7 +97,7 @@ BestCuts = Mapping[tuple[int, Placement], Stage]
 def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
     """All cuts that a method tries; see ``Method.cuts``."""
     return {
-        (layer.index, dimension): cuts
+        (layer.index, dimension): [cut_in_two(layer, dimension, cut) for cut in cuts]
         for layer in layers
         for dimension in CUTS
         if (cuts := method.cuts(layer, dimension))
@@ -113,12 +106,9 @@ def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
 
 def best_cuts(costs: StageCosts, cuts: CutsOf) -> BestCuts:
     """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
-    best = {}
-    for (layer, dimension), places in cuts.items():
-        stages = [cut_in_two(costs.graph.layers[layer], dimension, cut) for cut in places]
+    for stages in cuts.values():
         costs.part_times([stage.parts[0] for stage in stages])
-        best[layer, dimension] = min(stages, key=costs.alone_us)
-    return best
+    return {key: min(stages, key=costs.alone_us) for key, stages in cuts.items()}
 
 
 def single_layers(graph: NetworkGraph, best: BestCuts) -> list[Stage]:
@@ -134,7 +124,7 @@ def single_layers(graph: NetworkGraph, best: BestCuts) -> list[Stage]:
         stages += [best[layer.index, side] for side in CUTS if (layer.index, side) in best]
         own = best.get((layer.index, Placement.CHANNELS))
         cuts[layer.index] = {own.cut} if own else set()
-        if own and layer.reads_same_channels:
+        if own and layer.geometry.reads_same_channels:
             writers = {graph.writer.get(tensor, -1) for tensor in layer.reads}
             before = set().union(*(cuts.get(writer, set()) for writer in writers))
             followed = sorted(before - cuts[layer.index])

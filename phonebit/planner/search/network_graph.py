@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from phonebit.format.contents import FileContents
-from phonebit.format.records import DataType, OpKind
+from phonebit.format.records import DataType
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
-from phonebit.planner.plan.operators import CHANNELS_READ, CUTS, ROWS_READ, cuts_channels
+from phonebit.planner.plan.operators import ROWS_READ
 from phonebit.planner.predict.layer_shape import TYPE_BITS, LayerShape
 
 
@@ -46,15 +46,13 @@ class GraphLayer:
     """An op of the file, with the index that ``Network.layers`` gives it.
 
     Args:
-        index: Among the file's ops.
         operands: Tensors that it reads through its window.
         step_tensors: Tensors that its steps add or multiply, pixel by pixel.
-        outputs: Tensors that it writes, one or two.
+        outputs: Tensors that it writes: its value, then its bits.
     """
 
     index: int
     name: str
-    kind: OpKind
     geometry: LayerShape
     operands: tuple[int, ...]
     step_tensors: tuple[int, ...]
@@ -70,21 +68,6 @@ class GraphLayer:
         """All tensors that it reads."""
         return frozenset(self.operands + self.step_tensors)
 
-    @property
-    def can_cut_rows(self) -> bool:
-        """Whether a row of its output comes from a range of its operands' rows."""
-        return CUTS[self.kind] != "none" and self.shape[0] > 1
-
-    @property
-    def can_cut_channels(self) -> bool:
-        """Whether each output channel is computed by itself."""
-        return cuts_channels(self.kind, self.geometry.groups)
-
-    @cached_property
-    def reads_same_channels(self) -> bool:
-        """Whether an output channel comes from that channel of its operands alone."""
-        return CHANNELS_READ[self.kind] == "same"
-
 
 @dataclass(frozen=True)
 class NetworkGraph:
@@ -98,9 +81,25 @@ class NetworkGraph:
     @classmethod
     def of(cls, contents: FileContents) -> NetworkGraph:
         """The graph of a file."""
+        layers = (
+            GraphLayer(
+                index,
+                contents.name(int(op["name_offset"])),
+                LayerShape.of(contents, index),
+                contents.operands_of(op),
+                contents.step_tensors_of(op),
+                contents.outputs_of(op),
+            )
+            for index, op in enumerate(contents.ops)
+        )
+        fields = ["height", "width", "channels", "dtype"]
+        tensors = (
+            GraphTensor(height, width, channels, TYPE_BITS[DataType(dtype)])
+            for height, width, channels, dtype in contents.tensors[fields].tolist()
+        )
         return cls(
-            tuple(_layer(contents, index) for index in range(len(contents.ops))),
-            tuple(_tensor(contents, index) for index in range(len(contents.tensors))),
+            tuple(layers),
+            tuple(tensors),
             tuple(int(index) for index in contents.inputs),
             tuple(int(index) for index in contents.outputs),
         )
@@ -127,7 +126,7 @@ class NetworkGraph:
 
         Source: CoDL, eq. 1, solved for the input.
         """
-        reads, of = ROWS_READ[layer.kind], layer.geometry
+        reads, of = ROWS_READ[layer.geometry.kind], layer.geometry
         first, last = part.row_begin, part.row_end - 1
         if reads == "window":
             first *= of.stride_h
@@ -139,29 +138,9 @@ class NetworkGraph:
             rows, of_pixel = (0, height), (0, channels)
             if reads != "all":
                 rows = min(max(first, 0), height), min(max(last + 1, 0), height)
-            if layer.reads_same_channels:
+            if of.reads_same_channels:
                 of_pixel = part[2:]
             yield tensor, OutputPart(*rows, *of_pixel)
         for tensor in layer.step_tensors:
             has_one = self.tensors[tensor].height == 1
             yield tensor, OutputPart(0, 1, *part[2:]) if has_one else part
-
-
-def _tensor(contents: FileContents, index: int) -> GraphTensor:
-    record = contents.tensors[index]
-    height, width, channels = (int(record[side]) for side in ("height", "width", "channels"))
-    bits = TYPE_BITS[DataType(int(record["dtype"]))]
-    return GraphTensor(height, width, channels, bits)
-
-
-def _layer(contents: FileContents, index: int) -> GraphLayer:
-    op = contents.ops[index]
-    return GraphLayer(
-        index,
-        contents.name(int(op["name_offset"])),
-        OpKind(int(op["kind"])),
-        LayerShape.of(contents, index),
-        contents.operands_of(op),
-        contents.step_tensors_of(op),
-        contents.outputs_of(op),
-    )

@@ -99,11 +99,6 @@ class MeasuredTimes:
     measure: Callable[[LayerParts], tuple[float, float]]
     known: dict[object, tuple[float, float]] = field(default_factory=dict)
 
-    @property
-    def measurements(self) -> int:
-        """How many pairs of parts were measured."""
-        return len(self.known)
-
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Likewise; parts of an entry run side by side and disturb each other."""
         keys = [(self.shapes[entry.layer], entry.cpu, entry.gpu) for entry in parts]

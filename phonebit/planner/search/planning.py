@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nsmallest
@@ -28,7 +28,7 @@ from phonebit.planner.search.methods import (
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stage_costs import StageCosts, State
-from phonebit.planner.search.stages import Placement, Stage, as_plan, cut_in_two
+from phonebit.planner.search.stages import Placement, Stage, as_plan
 
 MOST_CUTS: Final = 4
 """Cuts of a layer along a dimension that are measured at most."""
@@ -36,9 +36,7 @@ MAX_STATES: Final = 64
 """Paths that are kept at each layer."""
 
 
-def best_stages(
-    costs: StageCosts, candidates: Iterable[Stage], handicap_us: Callable[[Stage], float]
-) -> list[Stage]:
+def best_stages(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> list[Stage]:
     """The fastest sequence of stages that has every layer once: a shortest path.
 
     A stage's cost depends on those before it by the rows that its processors still have to get, so
@@ -48,11 +46,13 @@ def best_stages(
     ``MAX_STATES`` go on.
 
     Among equally fast ones those win that come first in ``candidates``, in which each layer has a
-    stage of its own at least. A handicap is by how much a stage must be better than it seems.
+    stage of its own at least. Stages away from home must be better than they seem, by a margin.
     """
+    home = _home(costs)
     by_begin: dict[int, list[tuple[Stage, float]]] = defaultdict(list)
     for stage in candidates:
-        by_begin[stage.begin].append((stage, handicap_us(stage)))
+        needed_us = 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
+        by_begin[stage.begin].append((stage, needed_us))
     paths: dict[int, dict[State, tuple[float, list[Stage]]]] = defaultdict(dict)
     paths[0][costs.first_state()] = 0.0, []
     for layer in range(len(costs.graph.layers)):
@@ -144,7 +144,8 @@ def plan_network(
     """
     graph = NetworkGraph.of(contents)
     cuts = method_cuts(graph.layers, method)
-    if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
+    shapes = [layer.geometry for layer in graph.layers]
+    if not any(shape.can_cut_rows or shape.can_cut_channels for shape in shapes):
         raise InputError(
             "no layer of this network can be cut between two processors",
             expected="a convolution without groups, a pool, or maps of more than one row",
@@ -153,13 +154,13 @@ def plan_network(
     predicted = StageCosts(graph, times, sharing)
     best = best_cuts(predicted, cuts)
     singles = single_layers(graph, best)
-    stages = _choose(predicted, singles + several_layers(predicted, method, singles), margin)
+    stages = best_stages(predicted, singles + several_layers(predicted, method, singles), margin)
     costs = predicted
     if measured is not None:
         costs, margin = StageCosts(graph, measured, sharing), LEAST_MARGIN
         best = _balanced_cuts(costs, cuts, best)
         several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
-        stages = _choose(costs, single_layers(graph, best) + several, margin)
+        stages = best_stages(costs, single_layers(graph, best) + several, margin)
     planned = Planned(device, method.name, stages, costs, predicted, best, _home(costs))
     if planned.total_us > (1 - margin) * planned.home_us:
         planned = planned.at_home(planned.home)
@@ -173,16 +174,6 @@ def _home(costs: StageCosts) -> Processor:
     return min(sides, key=lambda side: costs.total_us(costs.single_processor(side)))
 
 
-def _choose(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> list[Stage]:
-    home = _home(costs)
-
-    def needed_us(stage: Stage) -> float:
-        """What a stage away from home has to gain."""
-        return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
-
-    return best_stages(costs, candidates, needed_us)
-
-
 def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:
     """The best of some measured cuts.
 
@@ -191,15 +182,14 @@ def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:
     """
     found = {}
     for (layer, dimension), stage in best.items():
-        of_layer, cut = costs.graph.layers[layer], stage.cut
-        size = of_layer.shape[0 if dimension == Placement.ROWS else 2]
-        tried: dict[int, Stage] = {}
-        while cut not in tried and len(tried) < MOST_CUTS:
-            tried[cut] = cut_in_two(of_layer, dimension, cut)
-            [(cpu_us, gpu_us)] = costs.part_times(tried[cut].parts)
-            by_gpu, by_cpu = cut * cpu_us, (size - cut) * gpu_us
+        size = costs.graph.layers[layer].shape[0 if dimension == Placement.ROWS else 2]
+        tried: list[Stage] = []
+        while stage not in tried and len(tried) < MOST_CUTS:
+            tried.append(stage)
+            [(cpu_us, gpu_us)] = costs.part_times(stage.parts)
+            by_gpu, by_cpu = stage.cut * cpu_us, (size - stage.cut) * gpu_us
             if math.isfinite(total := by_gpu + by_cpu) and total > 0:
                 balanced = size * by_gpu / total
-                cut = min(cuts[layer, dimension], key=lambda at: abs(at - balanced))
-        found[layer, dimension] = min(tried.values(), key=costs.alone_us)
+                stage = min(cuts[layer, dimension], key=lambda of: abs(of.cut - balanced))
+        found[layer, dimension] = min(tried, key=costs.alone_us)
     return found

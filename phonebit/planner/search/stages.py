@@ -84,10 +84,10 @@ def as_plan(
     stages: Sequence[Stage], device: str, method: str, predicted_ms: float
 ) -> ExecutionPlan:
     """Stages as the plan that files hold."""
-    planned = [
+    planned = (
         PlannedPart(number, side, parts.layer, part)
         for number, stage in enumerate(stages)
         for parts in stage.parts
         for side, part in parts.sides
-    ]
+    )
     return ExecutionPlan(device, method, predicted_ms, tuple(planned))

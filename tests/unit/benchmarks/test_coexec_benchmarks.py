@@ -41,11 +41,11 @@ from phonebit.models.networks import build
 from phonebit.planner import verify_plan
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.training import Trainer
+from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, as_plan
-from support.made_up_device import made_up_samples, stepped
+from support.made_up_device import made_up_samples, spiked, stepped
 
 # --- the testbed ----------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
         us = 0.0
         for stage in stages:
             [parts] = stage.parts
-            wants_cpu = wanted[shapes[parts.layer]] or not layers[parts.layer].can_cut_rows
+            wants_cpu = wanted[shapes[parts.layer]] or not layers[parts.layer].geometry.can_cut_rows
             best = Placement.CPU if wants_cpu else Placement.ROWS
             half = layers[parts.layer].shape[0] // 2
             us += 1 if (stage.placement, stage.cut) in ((best, 0), (best, half)) else 3
@@ -381,6 +381,20 @@ def test_kernels_and_models_are_told_apart(tmp_path: Path) -> None:
     assert kernels["bconv2d_tiled"]["mape"] < 0.02
     sizes = predictors.model_bytes(profile)
     assert 0 < sizes["ulayer"] < sizes["codl"] < sizes["finegrained"]
+
+
+def test_the_dispatch_tells_more_than_the_geometry(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    samples = made_up_samples(tmp_path / "samples.jsonl", spiked, 210)
+    learning, testing = split_by_layer(samples.parts)
+    profile = Trainer(samples, 120).fit(learning, samples.handovers)
+    found = {
+        (accuracy.predictor, accuracy.processor): accuracy.mape
+        for prediction in predictors.predictions(profile, testing)
+        for accuracy in prediction.accuracies()
+        if accuracy.family == "binary_conv2d"
+    }
+    assert found["finegrained", "gpu"] < found[predictors.PLAIN, "gpu"] * 0.8
 
 
 def test_energy_without_a_source_is_said_to_be_not_measured(

@@ -18,7 +18,6 @@ from phonebit.estimate.network_times import RANGE, estimate
 from phonebit.estimate.phones import PhoneModel, known_phones, phone_named, phone_of_soc
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.sampled_files import layer_file
-from phonebit.planner.predict.kernels import GpuDispatch
 from phonebit.planner.predict.layer_shape import LayerShape
 from support.cli_process import Cli
 
@@ -95,7 +94,7 @@ def test_instructions_are_those_of_the_compiled_kernels(phone: str, compiled_for
     )
     gpu = known_phones()[phone].gpu
     assert gpu is not None
-    (launch,) = GpuDispatch(gpu.facts()).launches(CONVOLUTION, CONVOLUTION.whole)
+    (launch,) = gpu.facts().launches(CONVOLUTION, CONVOLUTION.whole)
     assert launch.kernel == row["kernel"]
     parameters = dict(launch.choice.parameters)
     words = 9 * 8 * parameters["TILE_PIXELS"] * parameters["TILE_FILTERS"]

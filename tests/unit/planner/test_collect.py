@@ -311,7 +311,7 @@ def test_training_tells_in_a_table(cli: Cli, tmp_path: Path) -> None:
     made_up_samples(samples, spiked, 40)
     done = cli("train-predictor", samples, "-o", tmp_path / "profile.json")
     assert done.code == 0, done.err
-    for text in ("MAPE", "within 10 %", "binary_conv2d", "finegrained without dispatch"):
+    for text in ("MAPE", "within 10 %", "binary_conv2d", "finegrained"):
         assert text in done.out
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from phonebit.format.contents import FileContents
+from phonebit.planner.json_records import to_record
 from phonebit.planner.search.explain import explain
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -87,7 +88,7 @@ def test_branches_say_where_they_run() -> None:
 
 
 def test_dictionaries_are_json_ready(chained: Planned) -> None:
-    document = [choice.to_dict() for choice in explain(chained, is_predicted=True)]
+    document = [to_record(choice) for choice in explain(chained, is_predicted=True)]
     again = json.loads(json.dumps(document))
     assert again == document
     assert again[1]["placement"] in {"chain", "rows"}

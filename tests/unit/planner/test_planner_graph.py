@@ -45,7 +45,7 @@ def windowed_rows(graph: NetworkGraph, layer: int, rows: tuple[int, int]) -> set
 def test_rows_read_are_those_under_the_taps(name: str) -> None:
     graph = NetworkGraph.of(contents_of(engine_graphs()[name]))
     for layer in graph.layers:
-        if not layer.can_cut_rows:
+        if not layer.geometry.can_cut_rows:
             continue
         for begin in range(layer.shape[0]):
             rows = (begin, min(begin + 2, layer.shape[0]))

@@ -18,7 +18,6 @@ from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch, Processors
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import (
     DeviceProfile,
@@ -159,9 +158,8 @@ def test_codl_is_as_good_as_the_noise_allows(samples_of: Callable[[Law], Samples
 
 def test_codl_counts_the_copy_to_an_image_as_a_launch() -> None:
     def steps(line: str) -> dict[str, float]:
-        gpu = replace(FACTS.gpu, tuning=(line,))
-        processors = Processors(GpuDispatch(gpu), FACTS.cpu, 1)
-        return steps_of(processors, CONV, Processor.GPU, OutputPart(0, 14, 0, 256))[1]
+        device = replace(FACTS, gpu=replace(FACTS.gpu, tuning=(line,)))
+        return steps_of(device, 1, CONV, Processor.GPU, OutputPart(0, 14, 0, 256))[1]
 
     image = steps("binary_conv2d * * * * bconv2d_image TILE_PIXELS=2 TILE_FILTERS=8")
     buffer = steps("binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=8")
@@ -175,7 +173,6 @@ def test_finegrained_knows_kernels_and_waves(samples_of: Callable[[Law], Samples
     finegrained = accuracy["finegrained", "gpu"]
     assert finegrained.mape < 0.2
     assert finegrained.mape < accuracy["ulayer", "gpu"].mape / 3
-    assert finegrained.mape < accuracy["finegrained without dispatch", "gpu"].mape * 0.8
     assert accuracy["finegrained", "cpu"].mape < 0.12
 
 
@@ -286,10 +283,10 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         [
             prediction("codl", Processor.GPU, [1.1, 0.7]),
             prediction("codl", Processor.CPU, [1.2]),
-            prediction("finegrained without dispatch", Processor.CPU, [2.0]),
+            prediction("finegrained", Processor.CPU, [2.0]),
         ]
     )
-    assert found == {"codl": pytest.approx(0.2)}
+    assert found == {"codl": pytest.approx(0.2), "finegrained": pytest.approx(1.0)}
 
 
 @pytest.mark.parametrize(
@@ -389,12 +386,11 @@ def test_kernels_that_the_runtime_passes_over_are_found(
     for refused in (refusing.refused, refusing.refused_for_cuts):
         assert len(refused) == 1
         assert refused[0].startswith("bconv2d_tiled") and "TILE_FILTERS=32" in refused[0]
-    as_before = GpuDispatch(refusing)
     for part in (CONV.whole, OutputPart(0, 28, 0, 64)):
-        assert as_before.launches(CONV, part) == GpuDispatch(FACTS.gpu).launches(CONV, part)
-    only_cut = GpuDispatch(replace(refusing, refused=()))
-    assert only_cut.launches(CONV, CONV.whole) != as_before.launches(CONV, CONV.whole)
-    assert only_cut.launches(CONV, part) == as_before.launches(CONV, part)
+        assert refusing.launches(CONV, part) == FACTS.gpu.launches(CONV, part)
+    only_cut = replace(refusing, refused=())
+    assert only_cut.launches(CONV, CONV.whole) != refusing.launches(CONV, CONV.whole)
+    assert only_cut.launches(CONV, part) == refusing.launches(CONV, part)
 
 
 def test_profiles_are_kept_by_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from phonebit.planner.measure.sampling import (
 from phonebit.planner.predict.kernels import (
     FAMILIES,
     CpuFacts,
-    GpuDispatch,
     GpuFacts,
     cpu_kernel,
 )
@@ -47,13 +46,12 @@ SAMPLED = list(islice(sample_layers(7), CYCLES * (len(FAMILY_CYCLE) + OTHERS_A_C
 
 
 def kernels_of(gpu: GpuFacts, layer: LayerShape) -> list[str]:
-    return [text.split()[0] for text in GpuDispatch(gpu).candidates(layer, layer.whole)]
+    return [text.split()[0] for text in gpu.candidates(layer, layer.whole)]
 
 
 def test_every_layer_has_launches_of_whole_groups() -> None:
-    dispatch = GpuDispatch(FACTS.gpu)
     for layer in SAMPLED:
-        for launch in dispatch.launches(layer, layer.whole):
+        for launch in FACTS.gpu.launches(layer, layer.whole):
             sides = zip(launch.global_size, launch.local_size, strict=True)
             assert all(side > 0 and side % local == 0 for side, local in sides), launch
 
@@ -88,32 +86,32 @@ def test_tensor_cores_serve_where_they_are() -> None:
 
 
 def test_a_cut_is_dispatched_as_a_smaller_layer() -> None:
-    dispatch = GpuDispatch(FACTS.gpu)
-    (whole,) = dispatch.launches(CONV, CONV.whole)
-    (rows,) = dispatch.launches(CONV, OutputPart(0, 28, 0, 64))
-    (channels,) = dispatch.launches(CONV, OutputPart(0, 56, 0, 32))
+    made_up = FACTS.gpu
+    (whole,) = made_up.launches(CONV, CONV.whole)
+    (rows,) = made_up.launches(CONV, OutputPart(0, 28, 0, 64))
+    (channels,) = made_up.launches(CONV, OutputPart(0, 56, 0, 32))
     assert rows.global_size[0] == pytest.approx(whole.global_size[0] / 2, abs=64)
     assert channels.global_size == (whole.global_size[0], whole.global_size[1] / 2, 1)
     assert whole.groups == whole.global_size[0] // 64 * whole.global_size[1]
     # TILE_FILTERS is 16: a part from channel 8 on needs another kernel.
-    (odd,) = dispatch.launches(CONV, OutputPart(0, 56, 8, 64))
+    (odd,) = made_up.launches(CONV, OutputPart(0, 56, 8, 64))
     assert odd.choice != whole.choice
     pool = replace(PROBE, op="max_pool2d", thresholds=False, weight_bits=0)
     with pytest.raises(InputError, match="no kernel serves max_pool2d_bits"):
-        dispatch.launches(pool, OutputPart(0, 14, 8, 64))
+        made_up.launches(pool, OutputPart(0, 14, 8, 64))
 
 
 def test_kernels_of_several_launches() -> None:
-    dispatch = GpuDispatch(replace(FACTS.gpu, tuning=("conv2d_u8 * * * * conv2d_u8_planes",)))
+    made_up = replace(FACTS.gpu, tuning=("conv2d_u8 * * * * conv2d_u8_planes",))
     u8 = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,), input_add=-255)
-    assert [launch.kernel for launch in dispatch.launches(u8, u8.whole)] == [
+    assert [launch.kernel for launch in made_up.launches(u8, u8.whole)] == [
         "split_planes",
         "conv2d_u8_planes",
     ]
     joined = replace(
         PROBE, op="concat", operand_channels=(32, 64, 8), in_c=32, out_c=104, thresholds=False
     )
-    assert len(dispatch.launches(joined, joined.whole)) == 3
+    assert len(made_up.launches(joined, joined.whole)) == 3
 
 
 @pytest.mark.parametrize("layer", SAMPLED[-100:], ids=lambda layer: layer.family)
@@ -207,7 +205,7 @@ def test_unknown_instruction_sets_are_refused() -> None:
 def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) -> None:
     from phonebit.devices.opencl import opencl_device
 
-    dispatch = GpuDispatch(gpu_facts(opencl_device(gpu), ""))
+    facts = gpu_facts(opencl_device(gpu), "")
     small = [layer for layer in SAMPLED if layer.operations(layer.whole) < 2_000_000]
     firsts = {layer.family: layer for layer in small if layer.op != "reshape"}
     for family, layer in firsts.items():
@@ -217,7 +215,7 @@ def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) 
         with warnings.catch_warnings(record=True) as caught:
             served = Network.load(path, device=gpu).layers[index].kernel
         check_warnings([str(warning.message) for warning in caught])
-        assert KernelChoice.parse(served) == dispatch.launches(layer, layer.whole)[-1].choice
+        assert KernelChoice.parse(served) == facts.launches(layer, layer.whole)[-1].choice
 
 
 def test_dense_layers_are_told_from_maps() -> None:

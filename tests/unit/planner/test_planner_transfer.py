@@ -284,9 +284,9 @@ def stages_from(graph: NetworkGraph, begin: int) -> list[Stage]:
 
     layer = graph.layers[begin]
     stages = [on_one(layer, side) for side in Processor]
-    if layer.can_cut_rows:
+    if layer.geometry.can_cut_rows:
         stages += [cut_in_two(layer, Placement.ROWS, cut) for cut in sorted(row_cuts(layer))]
-    if layer.can_cut_channels:
+    if layer.geometry.can_cut_channels:
         channels = sorted({layer.shape[2] // 2, 8})
         stages += [cut_in_two(layer, Placement.CHANNELS, cut) for cut in channels]
     for end in chain_ends(graph, begin):
