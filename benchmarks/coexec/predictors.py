@@ -72,8 +72,7 @@ def errors(
             found.setdefault(side_of(accuracy), []).append(accuracy)
         for processor, accuracies in found.items():
             row = {"processor": processor, "layers": kind, "parts": accuracies[0].samples}
-            names = [of.predictor for of in accuracies]
-            found_errors = dict(zip(names, map(_errors, accuracies), strict=True))
+            found_errors = {of.predictor: _errors(of) for of in accuracies}
             if processor in again:
                 found_errors[AGAIN] = _errors(again[processor])
             rows.append(row | {"errors": found_errors})
@@ -173,19 +172,17 @@ def kernel_of(part: PartSample) -> str:
 
 def model_bytes(profile: DeviceProfile) -> dict[str, int]:
     """Bytes of each method's models of both processors, as in the profile's file: CoDL, table 3."""
-    sides = [of for of in (profile.gpu, *profile.cpu.values()) if of is not None]
-    return {
-        method: sum(len(json.dumps(to_record(getattr(of, method)))) for of in sides)
-        for method in METHODS
-    }
+    sides = profile.gpu, *profile.cpu.values()
+
+    def size(method: str) -> int:
+        return sum(len(json.dumps(to_record(getattr(side, method)))) for side in sides)
+
+    return {method: size(method) for method in METHODS}
 
 
 def _errors(accuracy: Accuracy) -> dict[str, float]:
-    return {
-        "mape": accuracy.mape,
-        "median": accuracy.median_error,
-        "within_10": accuracy.within_10,
-    }
+    median, within_10 = accuracy.median_error, accuracy.within_10
+    return {"mape": accuracy.mape, "median": median, "within_10": within_10}
 
 
 if __name__ == "__main__":
