@@ -31,7 +31,7 @@ def section() -> str:
         "images": images_table(rows),
     }
     page = Path(__file__).with_name("page.md")
-    return filled(page, {"older": "", **document, "FILE": FILE, **tables})
+    return filled(page, {**document, "FILE": FILE, **tables})
 
 
 def chosen_table(records: list[Record], layers: Sequence[str]) -> str:

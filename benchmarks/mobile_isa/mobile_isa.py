@@ -23,7 +23,7 @@ from benchmarks.markdown import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
 from benchmarks.mobile_isa.document import is_bad
 from benchmarks.mobile_isa.judge import cases, compiled, programs_of
-from benchmarks.records import Record, write_results
+from benchmarks.records import Record, run_context, write_results
 
 REPRESENTATIVES = ("adreno-730", "mali-g610")
 
@@ -58,7 +58,9 @@ def main() -> int:
         except RuntimeError as error:
             sys.exit(f"mobile_isa: {error}")
     if arguments.json and records:
+        context = run_context()
         facts = {"compiler": f"Mesa {mesa_version(arguments.isa)}", "executed": False}
+        facts |= {"commit": context["commit"], "date": context["date"]}
         table = {"columns": [*records[0]], "rows": [[*record.values()] for record in records]}
         write_results(arguments.json, facts | table)
     return _report(records) if arguments.check else 0
