@@ -187,8 +187,7 @@ void Executor::enqueue(bool can_replay, const Cancellation* cancellation, size_t
     return;
   }
   if (can_replay && first_layer == 0 && record()) {
-    check(recording_->enqueue(), "replay", context_->device().name.c_str());
-    return;
+    return check(recording_->enqueue(), "replay of launches", "the option command_buffer turns it off");
   }
   for (size_t i = first_layer; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
 }
