@@ -128,7 +128,8 @@ def run_network(phone: Phone, program: Path, model: Path, device: str) -> str:
 def share_network(phone: Phone, program: Path, model: Path) -> str:
     """What is wrong where both processors compute parts of each layer of a network."""
     only = "--source-file=*/test_coexec_networks.cpp"
-    return phone.run("-E", f"PHONEBIT_TEST_NETWORK={model}", program, only)
+    names = f"PHONEBIT_TEST_NETWORK={model},PHONEBIT_CACHE_DIR={phone.home}"
+    return phone.run("-E", names, program, only)
 
 
 def outcomes(

@@ -55,10 +55,10 @@ ADRENO = {"RUN_ON": 1, "COUNT": 1, "TILE_PIXELS": 1}
 RUNNING_ON = [
     Case(64, 40, in_hw=(8, 8), tune={"RUN_ON": 1, "TILE_PIXELS": 1}),
     Case(96, 33, in_hw=(5, 5), tune={"RUN_ON": 1, "TILE_FILTERS": 16, "ACCUMULATOR": 1}, batch=2),
-    Case(65, 70, in_hw=(13, 13), tune={"RUN_ON": 1, "GROUP_SIZE": 32}, sink="values+bits"),
+    Case(65, 41, in_hw=(7, 11), tune={"RUN_ON": 1, "GROUP_SIZE": 32}, sink="values+bits"),
     Case(33, 28, tune={"RUN_ON": 1, "TILE_FILTERS": 4, "TILE_PIXELS": 4}, batch=3),
     Case(64, 24, kernel=(1, 1), pads=(0, 0, 0, 0), in_hw=(1, 1), tune={"RUN_ON": 1}),
-    Case(256, 40, in_hw=(9, 9), tune=ADRENO | {"TILE_FILTERS": 16}, batch=2),
+    Case(256, 40, in_hw=(3, 11), tune=ADRENO | {"TILE_FILTERS": 16}, batch=2),
     Case(128, 24, in_hw=(5, 6), stride=(2, 1), tune=ADRENO, pad_value=1),
 ]
 

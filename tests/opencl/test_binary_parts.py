@@ -27,7 +27,7 @@ from test_binary_dense import dense
 from test_binary_depthwise import depthwise
 
 POINTWISE = {"kernel": (1, 1), "pads": (0, 0, 0, 0)}
-IMAGES = {"batch": 2, "in_hw": (5, 7)}
+IMAGES = {"batch": 2, "in_hw": (4, 5)}
 
 CONVOLUTIONS = [
     ("bconv2d_tiled", Case(64, 96, tune={"TILE_FILTERS": 4}, **IMAGES)),

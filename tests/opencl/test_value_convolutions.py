@@ -189,7 +189,7 @@ def test_split_sums_are_near_the_chain(
 @pytest.mark.parametrize(
     ("layer", "tile", "bits", "half"),
     [
-        (Layer((9, 19), 3, 45, (7, 7), (2, 2), pads=(3, 3, 3, 3), batch=2), (8, 32), True, 0),
+        (Layer((5, 19), 3, 45, (3, 7), (2, 2), pads=(1, 3, 1, 3), batch=2), (8, 32), True, 0),
         (EVEN, (4, 16), False, 1),
         (Layer((7, 5), 2, 70, (3, 2), (1, 3), (2, 1), (0, 2, 2, 1)), (4, 64), True, 0),
         # A row of several groups, the last of which has pixels beyond it; a group of one warp.
