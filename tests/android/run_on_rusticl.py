@@ -95,8 +95,8 @@ class Phone:
         environment = {
             key: text for key, text in os.environ.items() if not key.startswith("OCL_ICD")
         }
-        # Mesa keeps its programs below the home folder.
-        environment.update(RUSTICL_ENABLE="llvmpipe", HOME=str(self.home))
+        # Mesa keeps its programs below the home folder. LLVM's optimiser would take half the time.
+        environment.update(RUSTICL_ENABLE="llvmpipe", GALLIVM_PERF="nopt", HOME=str(self.home))
         try:
             done = subprocess.run(
                 [self.emulator, "-L", self.mesa / "root", *command],
