@@ -50,8 +50,7 @@ std::vector<OpenClDeviceInfo> opencl_devices() {
                          {"fused_multiply_add", device.has_fma},
                          {"exact_division", device.has_exact_division},
                          {"unified_memory", device.has_unified_memory},
-                         {"command_buffer", device.has_command_buffer},
-                         {"recordable_queue", device.has_recordable_queue},
+                         {"command_buffer", device.has_command_buffer || device.has_recordable_queue},
                          {"svm_coarse", device.has_svm_coarse},
                          {"svm_fine", device.has_svm_fine},
                          {"svm_atomics", device.has_svm_atomics}};

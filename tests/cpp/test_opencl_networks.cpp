@@ -117,7 +117,7 @@ TEST_CASE("golden networks") {
   const OpenClDeviceInfo device = opencl_devices()[0];
   INFO(device.name, " (", device.driver_version, ")");
   const bool is_exact_device = can(device, "exact_division") && can(device, "fused_multiply_add");
-  const bool can_replay = can(device, "command_buffer") || can(device, "recordable_queue");
+  const bool can_replay = can(device, "command_buffer");
   static const TemporaryFolder cache;
   Options options;
   options.device = "gpu";
