@@ -71,6 +71,12 @@ cl_command_queue create_queue(cl_context context, cl_device_id device, cl_bitfie
   return queue;
 }
 
+/// The engine holds one reference to a recordable queue; another queue may lie where it was.
+cl_int release_queue(cl_command_queue queue) noexcept {
+  recordable.erase(queue);
+  return REAL(clReleaseCommandQueue)(queue);
+}
+
 cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
                       const size_t* global, const size_t* local, cl_uint waits, const cl_event* events,
                       cl_event* event) noexcept {
@@ -135,6 +141,7 @@ EXPORT void* loadOpenCLPointer(const char* name) {
   if (wanted == "clGetExtensionFunctionAddressForPlatform")
     return reinterpret_cast<void*>(&no_extension_function);
   if (wanted == "clCreateCommandQueue") return reinterpret_cast<void*>(&create_queue);
+  if (wanted == "clReleaseCommandQueue") return reinterpret_cast<void*>(&release_queue);
   if (wanted == "clEnqueueNDRangeKernel") return reinterpret_cast<void*>(&enqueue_kernel);
   return real(name);
 }
