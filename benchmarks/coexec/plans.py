@@ -40,7 +40,7 @@ class Variant:
 FINEGRAINED: Final = METHODS["finegrained"]
 COMBINED: Final = METHODS["combined"]
 """What ``phonebit plan`` does."""
-LAYER_TO_PROCESSOR: Final = Method("ulayer", ())
+LAYER_TO_PROCESSOR: Final = Method("ulayer", (), "ulayer")
 """Whole layers, by its predictor: µLayer, section 7.2."""
 VARIANTS: Final = {
     "layer_to_processor": Variant(LAYER_TO_PROCESSOR),

@@ -113,6 +113,11 @@ class StageCosts:
         }
         """Microseconds of each layer as a whole, on either processor."""
 
+    @property
+    def meeting_us(self) -> float:
+        """Of one meeting at which nothing is handed over."""
+        return self._sharing.microseconds(0, 0)
+
     def part_times(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Times of the CPU and the GPU for parts of one layer; all new ones are asked at once."""
         new = [entry for entry in dict.fromkeys(parts) if entry not in self._parts]
