@@ -39,6 +39,7 @@ from phonebit.energy import NoSourceError
 from phonebit.format.reader import read_contents
 from phonebit.models.networks import build
 from phonebit.planner import verify_plan
+from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.training import Trainer, split_by_layer
@@ -130,6 +131,9 @@ class Undisturbed:
     def measure_quietly(self, processors: Any, measure: Any) -> Any:
         assert set(processors) == set(Processor)
         return measure()
+
+    def layer(self) -> LayerTimes:
+        return LayerTimes(20.0, 10.0, 10.0)
 
 
 def test_contestants_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
