@@ -34,8 +34,8 @@ else()
   set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR}-static)
 endif()
 if(ZIG_TARGET MATCHES "musl")
-  # There is no dynamic linker to run others.
-  set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
+  # There is no dynamic linker to run others. Zig compiles the C libraries as it links first, the faster the smaller they are to be.
+  set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -Os")
   set(BUILD_SHARED_LIBS OFF CACHE BOOL "A static program cannot use a shared library")
 endif()
 
