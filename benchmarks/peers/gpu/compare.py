@@ -206,8 +206,8 @@ def compare(options: argparse.Namespace) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
     document: Record = {"context": run_context("gpu"), "networks": []}
-    pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
-    files = Files(options.work, pythons, "f32")
+    tensorflow = options.tensorflow_python
+    files = Files(options.work, {"phonebit": sys.executable, "tensorflow": tensorflow}, "f32")
     comparisons = {
         name: NetworkComparison(NETWORKS[name], files, options) for name in options.networks
     }

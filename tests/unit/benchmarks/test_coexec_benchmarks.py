@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.coexec import (
     codl,
     confinement,
@@ -32,7 +33,7 @@ from benchmarks.coexec import (
 )
 from benchmarks.coexec import testbed as testbeds
 from benchmarks.layer_shapes import binary_layer
-from benchmarks.records import ROOT, provenance
+from benchmarks.records import provenance
 from phonebit import Network
 from phonebit.converter.cost import parameter_count, total_macs
 from phonebit.energy import NoSourceError
