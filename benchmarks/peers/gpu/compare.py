@@ -30,12 +30,7 @@ from benchmarks.command_line import ProcessError, output_of, parser_of, phonebit
 from benchmarks.peers.harness import catalogue
 from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contender, Subject
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.measure import (
-    compare_results,
-    reads_levels,
-    start,
-    take_worker_turns,
-)
+from benchmarks.peers.harness.measure import compare_results, reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import Record, run_context, write_results
 

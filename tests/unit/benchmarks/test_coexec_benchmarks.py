@@ -50,7 +50,6 @@ from phonebit.planner import verify_plan
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
-from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import write_profile
 from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -327,7 +326,7 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
     build("vgg_small", file)
     contents = read_contents(file)
     layers = NetworkGraph.of(contents).layers
-    shapes = [LayerShape.of(contents, index) for index in range(len(layers))]
+    shapes = [layer.geometry for layer in layers]
     wanted = {shape: place % 2 for place, shape in enumerate(dict.fromkeys(shapes))}
 
     def us_of(stages: list[Stage]) -> float:
@@ -343,12 +342,12 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
     def pass_us(tried: Sequence[list[Stage]]) -> list[float]:
         return list(map(us_of, tried))
 
-    found, searched = network_search.search(layers, shapes, pass_us, lambda: True)
+    found, searched = network_search.search(layers, pass_us, lambda: True)
     assert us_of(found) == len(layers)
     assert searched == len(set(shapes))
     assert any(stage.placement == Placement.ROWS for stage in found)
     verify_plan(contents, as_plan(found, "a device", "user", 0.0))
-    best_single, none = network_search.search(layers, shapes, pass_us, lambda: False)
+    best_single, none = network_search.search(layers, pass_us, lambda: False)
     assert none == 0
     assert {stage.placement for stage in best_single} == {Placement.CPU}
 
