@@ -22,6 +22,8 @@ COUNTED_S: Final = 0.01
 tenth."""
 CANARY_S: Final = 0.04
 """What a turn, and a round, waits for a canary, about."""
+PROBES: Final = 50
+"""Of a round's canary, some 10 ms: where cores are shared, a few may have them to themselves."""
 
 
 class QuietProbe(NoiseProbe):
@@ -110,6 +112,10 @@ def compete(
     turn_s = WARM_UP_S + COUNTED_S + CANARY_S
     round_s = 3 * (time.perf_counter() - begin) + len(calls) * turn_s + CANARY_S
     count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
-    rounds = take_turns({name: timed(call, canary) for name, call in calls.items()}, count)
+    rounds = take_turns(
+        {name: timed(call, canary) for name, call in calls.items()},
+        count,
+        canary=lambda: median(canary.layer().total_us for _ in range(PROBES)) / 1e3,
+    )
     times = {name: rounds.spread(name)[TOTAL] for name in rounds.times}
     return {"times": times, **rounds.describe()}

@@ -48,6 +48,7 @@ from phonebit.format.writer import file_bytes
 from phonebit.models.networks import build
 from phonebit.planner import verify_plan
 from phonebit.planner.measure import engines
+from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.profile import write_profile
@@ -150,6 +151,9 @@ class Undisturbed:
     def measure_quietly(self, processors: Any, measure: Any) -> Any:
         assert set(processors) == set(Processor)
         return measure()
+
+    def layer(self) -> LayerTimes:
+        return LayerTimes(20.0, 10.0, 10.0)
 
 
 def test_contestants_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
