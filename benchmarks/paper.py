@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks import accuracy
+from benchmarks import ROOT, accuracy
 from benchmarks.command_line import last_error, parser_of
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
@@ -27,7 +27,7 @@ from benchmarks.markdown import markdown_table
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
-from benchmarks.records import PAPER, ROOT, TITLES, Record, provenance, read_results, run_context
+from benchmarks.records import PAPER, TITLES, Record, provenance, read_results, run_context
 from phonebit.devices.opencl import opencl_devices, opencl_error
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from benchmarks import accuracy
+from benchmarks import ROOT, accuracy
 from benchmarks.coexec import document as coexec
 from benchmarks.conversion import document as conversion
 from benchmarks.cpu_kernels import document as cpu_kernels
@@ -26,7 +26,6 @@ from benchmarks.peers import machines
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.phones import calibration
 from benchmarks.phones import document as phones
-from benchmarks.records import ROOT
 
 FOLDER: Final = ROOT / "docs" / "results"
 README: Final = ROOT / "README.md"

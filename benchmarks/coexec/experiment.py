@@ -96,7 +96,7 @@ class Bench:
         picture = random_inputs(networks["cpu"].inputs, 1)
         calls = {key: partial(network.forward, picture) for key, network in networks.items()}
         canary = QuietProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
-        return compete(calls, canary, Budget(self.budget.left_s * share))
+        return compete(calls, canary, Budget(0 if self.smoke else self.budget.left_s * share))
 
 
 SEED: Final = 1

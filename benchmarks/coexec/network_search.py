@@ -24,7 +24,6 @@ from benchmarks.coexec.turns import Budget
 from phonebit.format.reader import read_contents
 from phonebit.planner.measure.engines import NetworkOnDevice
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
-from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.search.methods import Method
 from phonebit.planner.search.network_graph import GraphLayer, NetworkGraph
 from phonebit.planner.search.stages import Placement, Stage, as_plan, cut_in_two, on_one
@@ -51,7 +50,6 @@ def ways_of(layer: GraphLayer) -> list[Stage]:
 
 def search(
     layers: Sequence[GraphLayer],
-    shapes: Sequence[LayerShape],
     pass_us: PassUs,
     has_time: Callable[[], bool],
 ) -> tuple[list[Stage], int]:
@@ -62,6 +60,7 @@ def search(
     singles = [[on_one(layer, side) for layer in layers] for side in Processor]
     times = pass_us(singles)
     best = singles[times.index(min(times))]
+    shapes = [layer.geometry for layer in layers]
     by_work = sorted(dict.fromkeys(shapes), key=lambda of: of.operations(of.whole), reverse=True)
     for number, shape in enumerate(by_work):
         if not has_time():
@@ -84,9 +83,7 @@ def search(
 def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     """One network as searched, as planned by Fine-Grained, and on either processor."""
     path = network_file(bench.networks, name, "exact")
-    contents = read_contents(path)
-    layers = NetworkGraph.of(contents).layers
-    shapes = [LayerShape.of(contents, index) for index in range(len(layers))]
+    layers = NetworkGraph.of(read_contents(path)).layers
     device = NetworkOnDevice(path, bench.both, bench.testbed.cpu_cores)
     passes = 0
 
@@ -102,7 +99,7 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     limit = 1 if bench.smoke else len(layers)
     starts = iter(range(limit))
     found, searched = search(
-        layers, shapes, pass_us, lambda: budget.left_s > 0 and next(starts, None) is not None
+        layers, pass_us, lambda: budget.left_s > 0 and next(starts, None) is not None
     )
     planned = Planner(bench.profile, bench.testbed.cpu_cores).plan(path, FINEGRAINED)
     networks = bench.alone(path) | {
@@ -112,7 +109,7 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     check_equal(networks, name)
     return {
         "network": name,
-        "shapes": len(set(shapes)),
+        "shapes": len({layer.geometry for layer in layers}),
         "searched": searched,
         "plans_tried": passes,
         **bench.compete(networks),

@@ -46,8 +46,8 @@ def inception_v3(form: Form = "binary") -> Graph:
         seven = (width, 1), (width, ROW), (192, COLUMN)
         twice = (width, 1), (width, COLUMN), (width, ROW), (width, COLUMN), (192, ROW)
         x = _block(net, f"c{number}", x, (((192, 1),), seven, twice), 192)
-    seven = (192, 1), (192, ROW), (192, COLUMN), (192, 3)
-    x = _reduction(net, "d", x, ((192, 1), (320, 3)), seven)
+    halving = (192, 1), (192, ROW), (192, COLUMN), (192, 3)
+    x = _reduction(net, "d", x, ((192, 1), (320, 3)), halving)
     for number in range(2):
         x = _last_block(net, f"e{number}", x)
     x = net.relu("relu", net.batch_norm("bn", x))

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks.coexec.tables import (
-    CPU,
-    GPU,
-    METHODS,
-    NAME,
-    ms,
-    ms_of,
-    networks_of,
-    speed_up_of,
-)
+from benchmarks.coexec.tables import CPU, GPU, METHODS, NAME, ms, ms_of, networks_of, speed_up_of
 from benchmarks.markdown import Columns, markdown_table, records_table
 from benchmarks.records import Record
 

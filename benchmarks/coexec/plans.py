@@ -10,7 +10,6 @@ from phonebit.devices.loading import Precision
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import CHANNEL_GRAIN, METHODS, Method
@@ -69,7 +68,7 @@ class Planner:
     def _times_and_sharing(
         self, contents: FileContents, method: str
     ) -> tuple[PredictedTimes, SharingCost]:
-        shapes = [LayerShape.of(contents, index) for index in range(len(contents.ops))]
+        shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
         predictor = self._profile.predictor(method, self._threads)
         sharing = self._profile.sharing_cost(method, self._threads)
         return PredictedTimes(shapes, predictor), sharing

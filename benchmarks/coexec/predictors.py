@@ -107,7 +107,8 @@ def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
     path = bench.samples.with_name("again.jsonl")
     path.unlink(missing_ok=True)
     threads = read_profile(bench.profile).threads
-    collect(bench, path, threads, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
+    count = 2 if bench.smoke else AGAIN_LAYERS
+    collect(bench, path, threads, count, AGAIN_SHARE * bench.budget.seconds)
     first = {part.key: part for part in read_samples(bench.samples).parts}
     return [
         (first[part.key], part.beside(first[part.key].canary_us))

@@ -29,7 +29,8 @@ from benchmarks.conversion.document import FILE, LARQ_ZOO, TASKS_FILE, tables
 from benchmarks.markdown import markdown_table
 from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.cost import bytes_moved
-from phonebit.converter.importers.onnx.rules import QUANTIZERS, STANDARD
+from phonebit.converter.importers.onnx.rules import STANDARD
+from phonebit.converter.importers.onnx.rules.quantizers import QUANTIZERS
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.importers.tflite.rules import RULES as TFLITE
 from phonebit.converter.importers.torch.translation import RULES as ATEN
@@ -131,8 +132,8 @@ def measured(name: str) -> Row:
 
 def operators() -> str:
     """The operators of each source that have a rule, by name."""
-    onnx = {**STANDARD, **QUANTIZERS}
-    sources = {"PyTorch (aten)": ATEN, "ONNX and QONNX": onnx, "TensorFlow Lite": TFLITE}
+    onnx = {*STANDARD, *QUANTIZERS}
+    sources = {"PyTorch (aten)": {*ATEN}, "ONNX and QONNX": onnx, "TensorFlow Lite": {*TFLITE}}
     rows = [(name, str(len(rules)), ", ".join(sorted(rules))) for name, rules in sources.items()]
     return markdown_table(("source", "operators", "names"), rows, texts=3)
 

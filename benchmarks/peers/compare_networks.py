@@ -65,9 +65,12 @@ def options_of() -> argparse.Namespace:
 def main() -> None:
     """Prepares, measures, writes."""
     options = options_of()
-    pythons = {"phonebit": sys.executable, "peers": options.peers_python,
-               "tensorflow": options.tensorflow_python}  # fmt: skip
-    files = Files(options.work.resolve(), pythons, options.float_weights)
+    peers, tensorflow = options.peers_python, options.tensorflow_python
+    files = Files(
+        options.work.resolve(),
+        {"phonebit": sys.executable, "peers": peers, "tensorflow": tensorflow},
+        options.float_weights,
+    )
     settings = {"float_weights": options.float_weights, "canary_limit": CANARY_LIMIT}
     context = run_context() | {"isa": serving_isa(instruction_sets())}
     document: dict[str, Any] = {"context": context, "settings": settings}

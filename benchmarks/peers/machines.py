@@ -8,14 +8,7 @@ from typing import Final
 
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers import document as peers
-from benchmarks.peers.document import (
-    OPENVINO,
-    OURS,
-    Cases,
-    Chosen,
-    by_network,
-    fastest,
-)
+from benchmarks.peers.document import OPENVINO, OURS, Cases, Chosen, by_network, fastest
 from benchmarks.peers.harness.catalogue import SUBJECTS
 from benchmarks.records import RESULTS, Record, provenance, read_results
 

@@ -118,7 +118,7 @@ def _cycles(program: Path, cpu: str, weigher: Weigher, layer: LayerShape) -> Num
     with temporary_file(layer) as file:
         blocks = blocks_of_a_pass(bench_command(program, file), cpu)
     rows = weigher.by_function(blocks).values()
-    return np.array(list(rows)).sum(axis=0)[2:]
+    return np.array([sum(column) for column in zip(*rows, strict=True)][2:])
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def _variants(layer: LayerShape) -> Iterable[LayerShape]:
         out_h, out_w = (-(-layer.in_h // layer.stride_h), -(-layer.in_w // layer.stride_w))
         for side in (7, 5):
             pad = side // 2
-            window = {"kernel_h": side, "kernel_w": side, "pad_top": pad, "pad_left": pad}
-            yield replace(layer, out_h=out_h, out_w=out_w, **window)
+            square = replace(layer, kernel_h=side, kernel_w=side, out_h=out_h, out_w=out_w)
+            yield replace(square, pad_top=pad, pad_left=pad)
 
 
 def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, KernelChoice]]:

@@ -155,7 +155,7 @@ def _dyadic_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
         magnitudes[0 : 2 * len(spread) : 2][spread] = 0
         magnitudes[1 : 2 * len(spread) : 2][spread] = 2
         signs = rng.choice([-1.0, 1.0], array.shape)
-        return (magnitudes.reshape(array.shape) * scale * signs).astype(np.float32)
+        return np.asarray(magnitudes.reshape(array.shape) * scale * signs, np.float32)
     if quantizer:
         return (rng.integers(-8, 9, array.shape) / 8).astype(np.float32)  # zeros included
     return _sparse_kernel(array.shape, name.startswith("depthwise"), rng)

@@ -30,12 +30,7 @@ from benchmarks.command_line import ProcessError, output_of, parser_of, phonebit
 from benchmarks.peers.harness import catalogue
 from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contender, Subject
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.measure import (
-    compare_results,
-    reads_levels,
-    start,
-    take_worker_turns,
-)
+from benchmarks.peers.harness.measure import compare_results, reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import Record, run_context, write_results
 
@@ -206,8 +201,8 @@ def compare(options: argparse.Namespace) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
     document: Record = {"context": run_context("gpu"), "networks": []}
-    pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
-    files = Files(options.work, pythons, "f32")
+    tensorflow = options.tensorflow_python
+    files = Files(options.work, {"phonebit": sys.executable, "tensorflow": tensorflow}, "f32")
     comparisons = {
         name: NetworkComparison(NETWORKS[name], files, options) for name in options.networks
     }

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks import ROOT
 from benchmarks.command_line import ProcessError, output_of
 from benchmarks.peers.harness.catalogue import KINDS, Environment, FileKind, Subject
-from benchmarks.records import ROOT
 
 FORMATS: Final = ROOT / "benchmarks" / "peers" / "formats"
 EXPORT_TIMEOUT_S: Final = 1800

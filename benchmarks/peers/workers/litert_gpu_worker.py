@@ -31,7 +31,7 @@ def load(task: Task) -> Engine:
     def run(picture: Array) -> Array:
         given.write(picture)
         model.run_by_index(0, [given], [returned])
-        return returned.read(int(np.prod(shape)), np.float32).reshape(shape)
+        return np.reshape(returned.read(int(np.prod(shape)), np.float32), shape)
 
     def prepare(pictures: Array) -> Forward:
         return lambda: np.concatenate([run(picture[None]) for picture in pictures])

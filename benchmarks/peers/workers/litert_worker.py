@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -36,15 +37,15 @@ def load(task: Task) -> Engine:
     return Engine(prepare, version("ai-edge-litert"), ai_edge_litert.__file__)
 
 
-def _quantized(picture: Array, tensor: dict[str, object]) -> Array:
+def _quantized(picture: Array, tensor: dict[str, Any]) -> Array:
     if tensor["dtype"] is not np.int8:
         return picture.astype(np.float32)
-    scale, zero = tensor["quantization"]  # type: ignore[misc]
-    return np.clip(np.rint(picture / scale) + zero, -128, 127).astype(np.int8)
+    scale, zero = tensor["quantization"]
+    return np.asarray(np.clip(np.rint(picture / scale) + zero, -128, 127), np.int8)
 
 
-def _real(result: Array, tensor: dict[str, object]) -> Array:
+def _real(result: Array, tensor: dict[str, Any]) -> Array:
     if tensor["dtype"] is not np.int8:
         return result
-    scale, zero = tensor["quantization"]  # type: ignore[misc]
+    scale, zero = tensor["quantization"]
     return np.asarray((result.astype(np.float32) - zero) * scale)

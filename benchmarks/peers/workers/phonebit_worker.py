@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since
 
@@ -17,9 +17,8 @@ def load(task: Task) -> Engine:
     import phonebit
 
     threads = task.threads if task.device == "cpu" else 0
-    network = phonebit.Network.load(
-        task.model, device=task.device, threads=threads, precision=task.variant or "exact"
-    )
+    precision: Any = task.variant or "exact"
+    network = phonebit.Network.load(task.model, task.device, threads=threads, precision=precision)
     given: list[Array] = []
     """The pictures of the last batch."""
 

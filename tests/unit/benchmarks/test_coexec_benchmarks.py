@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.coexec import (
     codl,
     confinement,
@@ -27,26 +30,43 @@ from benchmarks.coexec import (
     paper_networks,
     plans,
     predictors,
+    prepare_profile,
+    sync,
     tables,
     turns,
+    ulayer,
 )
 from benchmarks.coexec import testbed as testbeds
 from benchmarks.layer_shapes import binary_layer
-from benchmarks.records import ROOT, provenance
+from benchmarks.records import provenance
 from phonebit import Network
 from phonebit.converter.cost import parameter_count, total_macs
+from phonebit.devices.loading import EngineOptions
 from phonebit.energy import NoSourceError
 from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes
 from phonebit.models.networks import build
 from phonebit.planner import verify_plan
+from phonebit.planner.measure import engines
 from phonebit.planner.measure.measuring import LayerTimes
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.measure.orders import CollectionPlan, Way
+from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
+from phonebit.planner.predict.profile import write_profile
 from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, as_plan
-from support.made_up_device import made_up_samples, spiked, stepped
+from support.made_up_device import (
+    FACTS,
+    MadeUpDevice,
+    MadeUpEngine,
+    collect_here,
+    made_up_samples,
+    spiked,
+    stepped,
+)
+from support.made_up_profile import KEY, made_up_profile
+from support.planner_times import straight
 
 # --- the testbed ----------------------------------------------------------------------------------
 
@@ -251,53 +271,35 @@ def test_the_search_looks_at_every_cut() -> None:
 # --- plans ----------------------------------------------------------------------------------------
 
 
-class FakeProfile:
-    """The GPU takes a microsecond for 1000 operations, the CPU for 3000; a meeting takes 10."""
-
-    def key(self, threads: int) -> str:
-        return f"a device, {threads} threads"
-
-    def predictor(self, method: str, threads: int) -> FakeProfile:
-        return self
-
-    def sharing_cost(self, method: str, threads: int) -> FakeProfile:
-        return self
-
-    def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
-        return 10.0
-
-    def microseconds_of(
-        self, processor: Processor, parts: Sequence[tuple[Any, OutputPart]]
-    ) -> np.ndarray:
-        speed = 1000 if processor == Processor.GPU else 3000
-        return np.array([layer.operations(part) / speed for layer, part in parts])
+@pytest.fixture
+def planner(tmp_path: Path) -> plans.Planner:
+    """By the models of a device whose CPU is as fast as its GPU."""
+    write_profile(tmp_path / "profile.json", made_up_profile())
+    return plans.Planner(tmp_path / "profile.json", 1)
 
 
 def test_every_variant_makes_a_plan_that_it_may_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    planner: plans.Planner, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
     network = tmp_path / "network.pbit"
     build("vgg_small", network)
-    planner = plans.Planner(tmp_path / "profile.json", 2)
     found = {}
     for name, variant in plans.VARIANTS.items():
         planned = planner.plan(network, variant.method)
         found[name] = {str(stage.placement) for stage in planned.stages}
-        assert planned.plan.device == "a device, 2 threads"
+        assert planned.plan.device == KEY
         assert planned.total_us <= planned.home_us
+        assert 0 < networks.attainable_us(planned.costs, planned.home) <= planned.home_us
     assert found["layer_to_processor"] <= {"cpu", "gpu"}
     assert "chain" in found["codl"]
     assert "channels" in found["finegrained"]
 
 
 def test_the_predicted_cut_of_a_layer_balances_both_processors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    planner: plans.Planner, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
-    planner = plans.Planner(tmp_path / "profile.json", 1)
     large = layer_files.stored_layer(binary_layer((64, 1), 512, 256), tmp_path)
-    assert planner.channels(*large, "finegrained") == 64
+    assert planner.channels(*large, "finegrained") == 128
     small = layer_files.stored_layer(binary_layer((2, 1), 32, 64), tmp_path)
     assert planner.channels(*small, "finegrained") == 0
 
@@ -328,7 +330,7 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
     build("vgg_small", file)
     contents = read_contents(file)
     layers = NetworkGraph.of(contents).layers
-    shapes = [LayerShape.of(contents, index) for index in range(len(layers))]
+    shapes = [layer.geometry for layer in layers]
     wanted = {shape: place % 2 for place, shape in enumerate(dict.fromkeys(shapes))}
 
     def us_of(stages: list[Stage]) -> float:
@@ -344,12 +346,12 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
     def pass_us(tried: Sequence[list[Stage]]) -> list[float]:
         return list(map(us_of, tried))
 
-    found, searched = network_search.search(layers, shapes, pass_us, lambda: True)
+    found, searched = network_search.search(layers, pass_us, lambda: True)
     assert us_of(found) == len(layers)
     assert searched == len(set(shapes))
     assert any(stage.placement == Placement.ROWS for stage in found)
     verify_plan(contents, as_plan(found, "a device", "user", 0.0))
-    best_single, none = network_search.search(layers, shapes, pass_us, lambda: False)
+    best_single, none = network_search.search(layers, pass_us, lambda: False)
     assert none == 0
     assert {stage.placement for stage in best_single} == {Placement.CPU}
 
@@ -357,11 +359,9 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
 # --- CoDL's figures -------------------------------------------------------------------------------
 
 
-def test_facts_of_a_plan_count_its_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
+def test_facts_of_a_plan_count_its_layers(planner: plans.Planner, tmp_path: Path) -> None:
     file = tmp_path / "network.pbit"
     build("vgg_small", file)
-    planner = plans.Planner(tmp_path / "profile.json", 2)
     facts = {way: codl.plan_facts(planner.plan(file, method)) for way, method in codl.WAYS.items()}
     layers = len(read_contents(file).ops)
     for of_way in facts.values():
@@ -401,15 +401,110 @@ def test_the_dispatch_tells_more_than_the_geometry(tmp_path: Path) -> None:
     assert found["finegrained", "gpu"] < found[predictors.PLAIN, "gpu"] * 0.8
 
 
+def no_source(*_arguments: object, **_options: object) -> object:
+    raise NoSourceError("gpu", {"rapl": "no package zone"})
+
+
 def test_energy_without_a_source_is_said_to_be_not_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def measure(*_arguments: object, **_options: object) -> object:
-        raise NoSourceError("gpu", {"rapl": "no package zone"})
-
-    monkeypatch.setattr(codl, "measure_energy", measure)
+    monkeypatch.setattr(codl, "measure_energy", no_source)
     found = codl.energy_of(cast(Network, SimpleNamespace(inputs=[])))
     assert list(found) == ["not_measured"] and "no package zone" in found["not_measured"]
+
+
+# --- all experiments ------------------------------------------------------------------------------
+
+
+@dataclass
+class PlannedEngine(MadeUpEngine):
+    """A file on the made-up device, with a plan."""
+
+    plan: ExecutionPlan | None = None
+
+    @property
+    def layers(self) -> list[Any]:
+        return [SimpleNamespace(name=shape.op) for shape in self.shapes]
+
+    def measure_pass(self, repeats: int) -> dict[str, Any]:
+        us = np.zeros((2, len(self.shapes)))
+        for part in self.plan.parts:
+            of = self.shapes[part.layer], part.processor, part.part, self.threads
+            us[part.processor, part.layer] = self.law(*of)
+        cpu, gpu = us.tolist()
+        return {"total_us": us.max(axis=0).sum(), "cpu_us": cpu, "gpu_us": gpu}
+
+
+class OnTheCpu(Network):
+    """A network on both processors, whose plan had its trial: the CPU does the GPU's part, too."""
+
+    @property
+    def coexec(self) -> dict[str, Any]:
+        return {"is_on_trial": False, "cpu_ms": 1.0}
+
+    @classmethod
+    def load(cls, path: Path, device: str, plan: Any = None, **options: Any) -> Network:
+        if plan is not None:
+            verify_plan(read_contents(path), plan)
+        return super().load(path, "cpu:scalar", **options)
+
+
+def open_made_up(path: Path, device: str, options: EngineOptions, plan: Any = None) -> Any:
+    made_up, way = MadeUpDevice(stepped), Way(options.sharing, options.synchronization)
+    found = made_up(path, options.threads, made_up.ways[0] if way == ("auto", "auto") else way)
+    return PlannedEngine(path, options.threads, stepped, found.way, plan)
+
+
+EXPERIMENTS = {
+    "testbed": confinement.measure,
+    "sync": sync.measure,
+    "profile": prepare_profile.measure,
+    "predictors": predictors.measure,
+    "layers": layers.measure,
+    "network_vgg16": partial(networks.measure_network, "vgg16"),
+    "ulayer_vgg16": partial(ulayer.measure_network, "vgg16"),
+    "codl_vgg16": partial(codl.measure_network, "vgg16"),
+    "search_vgg_small": partial(network_search.measure_network, "vgg_small"),
+}
+
+
+def collect(path: Path, plan: CollectionPlan, **_: object) -> None:
+    collect_here(path, FACTS, plan, MadeUpDevice(stepped))
+
+
+def test_all_experiments_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a made-up device; what they find makes the page of results."""
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    tiny = file_bytes(straight(2))
+    (tmp_path / "networks").mkdir()
+    for name in ("vgg16-f32", "vgg16-i8", "vgg_small-f32"):
+        (tmp_path / "networks" / f"{name}.pbit").write_bytes(tiny)
+    monkeypatch.setattr(testbeds.Testbed, "enter", lambda testbed: None)
+    monkeypatch.setattr(experiment, "pocl_device", lambda: "gpu:0")
+    monkeypatch.setattr(experiment, "Network", OnTheCpu)
+    monkeypatch.setattr(experiment, "context", lambda _device="cpu": CONTEXT)
+    for module in (engines, experiment):
+        monkeypatch.setattr(module, "open_measuring_engine", open_made_up)
+    monkeypatch.setattr(prepare_profile, "collect_samples", collect)
+    monkeypatch.setattr(confinement, "task_cores", lambda: {1: ("pocl", frozenset({0}))})
+    monkeypatch.setattr(confinement, "REFERENCE", binary_layer(8, 64, 64, 3))
+    shortest = {"WARM_UP_S": 0, "COUNTED_S": 0, "LEAST_ROUNDS": 1, "MOST_ROUNDS": 1}
+    for name, value in shortest.items():
+        monkeypatch.setattr(turns, name, value)
+    monkeypatch.setattr(codl, "measure_energy", no_source)
+    profile = replace(made_up_profile(), device=FACTS)
+    monkeypatch.setattr(prepare_profile, "train", lambda _, path: write_profile(path, profile))
+    monkeypatch.setattr(predictors, "Trainer", partial(Trainer, trees=2))
+    file = tmp_path / "coexec.json"
+    options = ["--testbed=g1c1-scalar", "--smoke", f"--folder={tmp_path}", f"--json={file}"]
+    for key in EXPERIMENTS:
+        monkeypatch.setattr(sys, "argv", ["", *options, f"--only={key}"])
+        assert experiment.main(EXPERIMENTS, None) == 0
+    text = document.machine_section(experiment.read(file))
+    assert text.count("\n#### ") == 9
+    assert "| g1c1-scalar | layer to processor | 1 |" in text
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.command_line import last_error
 from benchmarks.peers import document as tables
 from benchmarks.peers import machines
@@ -28,7 +29,6 @@ from benchmarks.peers.harness.catalogue import (
 from benchmarks.peers.harness.files import ExportError, Files
 from benchmarks.peers.harness.measure import compare_results, measure
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
-from benchmarks.records import ROOT
 from benchmarks.rounds import take_turns
 
 pytestmark = pytest.mark.slow
