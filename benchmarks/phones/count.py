@@ -10,8 +10,8 @@ measured.
     python -m benchmarks.phones.count --network quicknet.pbit --cores a53,a72,n1,kryo
 
 --command counts another program, as another engine's benchmark: its words, with {passes} where the
-number of passes stands. Half of the vector operations is the least number of cycles on a core that
-begins two of them a cycle, as Cortex-A72 and A76 do.
+number of passes stands. --bound weighs the vector operations alone, by what a core begins a cycle:
+no schedule of the same operations takes fewer cycles.
 
 Needs qemu-user (not its static form, which has no plugins), a C compiler and llvm 16 or newer.
 """
@@ -49,6 +49,7 @@ def main() -> None:
         "--cores", default="a53,a72,n1,kryo", help=f"of {','.join((*CORES, *ALIKE))}"
     )
     parser.add_argument("--functions", type=int, default=20, help="how many are shown")
+    parser.add_argument("--bound", action="store_true", help="the vector operations alone")
     arguments = parser.parse_args()
     command = (
         bench_command(arguments.program, arguments.network)
@@ -60,7 +61,7 @@ def main() -> None:
         core = CORES[ALIKE.get(name, name)]
         emulated[core.emulated][name] = core
     for cpu, cores in emulated.items():
-        weigher = Weigher(core.model for core in cores.values())
+        weigher = Weigher((core.model for core in cores.values()), arguments.bound)
         found = weigher.by_function(blocks_of_a_pass(command, cpu))
         names = dict(zip(found, readable(list(found)), strict=True))
         rows = sorted(((names[key], row) for key, row in found.items()), key=lambda row: -row[1][0])

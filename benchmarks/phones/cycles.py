@@ -25,8 +25,14 @@ Code = tuple[str, ...]
 class Weigher:
     """Cycles of blocks; those that were weighed before are remembered."""
 
-    def __init__(self, models: Iterable[str]) -> None:
-        """Args: models: llvm-mca's names of the cores, which may share one."""
+    def __init__(self, models: Iterable[str], is_bound: bool = False) -> None:
+        """Takes llvm-mca's names of the cores, which may share one.
+
+        Args:
+            models: The names.
+            is_bound: Weigh the vector operations alone, as fast as the core begins them.
+        """
+        self.is_bound = is_bound
         self.mca = find_llvm_mca()
         self.models = list(models)
         self.known: dict[str, dict[Code, float]] = {model: {} for model in self.models}
@@ -44,26 +50,28 @@ class Weigher:
         for block, count in hot.items():
             row = found[block.function]
             row[0] += count * len(block.code) * total / weighed
-            row[1] += count * _vector_operations(block.code) * total / weighed
+            row[1] += count * len(_vector_operations(block.code)) * total / weighed
             for place, model in enumerate(self.models):
                 row[2 + place] += count * self.known[model][block.code] * total / weighed
         return dict(found)
 
     def _predict(self, model: str, codes: Sequence[Code]) -> list[float]:
+        kept = [_vector_operations(code) for code in codes] if self.is_bound else codes
         regions = [
             f"# LLVM-MCA-BEGIN b{place}\n{text}\n# LLVM-MCA-END\n"
-            for place, text in enumerate(self._assembly(codes))
+            for place, text in enumerate(self._assembly(kept))
             if text
         ]
         command = [self.mca, "-mtriple=aarch64", f"-mcpu={model}", f"-mattr={FEATURES}",
                    f"-iterations={ITERATIONS}"]  # fmt: skip
         done = subprocess.run(command, input="".join(regions), capture_output=True, text=True)
-        pattern = r"\[\d+\] Code Region - b(\d+)\n.*?Total Cycles:\s+(\d+)"
-        found = {int(place): int(total) / ITERATIONS
+        kind, divisor = ("Block RThroughput", 1) if self.is_bound else ("Total Cycles", ITERATIONS)
+        pattern = rf"\[\d+\] Code Region - b(\d+)\n.*?{kind}:\s+([\d.]+)"
+        found = {int(place): float(total) / divisor
                  for place, total in re.findall(pattern, done.stdout, re.DOTALL)}  # fmt: skip
         if not found:
             raise RuntimeError(f"{self.mca} -mcpu={model} printed no cycles:\n{done.stderr[:2000]}")
-        return [found.get(place, len(code) / 2) for place, code in enumerate(codes)]
+        return [found.get(place, len(code) / 2) for place, code in enumerate(kept)]
 
     def _assembly(self, codes: Sequence[Code]) -> list[str]:
         """A text a block."""
@@ -90,9 +98,9 @@ class Weigher:
         return texts
 
 
-def _vector_operations(code: Code) -> int:
+def _vector_operations(code: Code) -> Code:
     """Those of the group "data processing, SIMD and floating point": bits 25 to 27 are set."""
-    return sum(int(word, 16) >> 25 & 7 == 7 for word in code)
+    return tuple(word for word in code if int(word, 16) >> 25 & 7 == 7)
 
 
 def _hottest(blocks: Blocks) -> dict[Block, float]:
