@@ -1,12 +1,12 @@
-// The binary convolutions of this folder, best first. 32-bit Arm has
-// half as many registers.
+// The binary convolutions of this folder, best first. 32-bit Arm has no table lookup of 16 bytes in one
+// operation.
 #include "binary_conv_kernels.h"
 
 namespace phonebit::engine::cpu {
 
 const BinaryConvKernel* const kBinaryConv_neon[] = {
 #if defined(__aarch64__)
-    &kSharedSumsConv_neon,
+    &kPairTableConv_neon,
 #endif
     &kCountConv_neon,
     nullptr,
