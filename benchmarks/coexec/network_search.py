@@ -49,9 +49,7 @@ def ways_of(layer: GraphLayer) -> list[Stage]:
 
 
 def search(
-    layers: Sequence[GraphLayer],
-    pass_us: PassUs,
-    has_time: Callable[[], bool],
+    layers: Sequence[GraphLayer], pass_us: PassUs, has_time: Callable[[], bool]
 ) -> tuple[list[Stage], int]:
     """The quickest stages that were found, and how many shapes were searched before time was over.
 

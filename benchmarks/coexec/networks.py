@@ -111,7 +111,7 @@ def attainable_us(costs: StageCosts, home: Processor) -> float:
     cpu_us, gpu_us = (costs.single_us[side] for side in Processor)
     launch_us = min(gpu_us)
     cut_us = (
-        cpu * gpu / (cpu + gpu - launch_us) + costs.meeting_us
+        cpu * gpu / (cpu + gpu - launch_us) + costs.sharing.sync_us
         for cpu, gpu in zip(cpu_us, gpu_us, strict=True)
     )
     return sum(map(min, cut_us, costs.single_us[home]))

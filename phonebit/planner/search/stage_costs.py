@@ -104,7 +104,7 @@ class StageCosts:
     def __init__(self, graph: NetworkGraph, times: PartTimes, sharing: SharingCost) -> None:
         self.graph = graph
         self._times = times
-        self._sharing = sharing
+        self.sharing = sharing
         self._parts: dict[LayerParts, tuple[float, float]] = {}
         self._use = cache(self._find_use)
         self.single_us = {
@@ -112,11 +112,6 @@ class StageCosts:
             for side in Processor
         }
         """Microseconds of each layer as a whole, on either processor."""
-
-    @property
-    def meeting_us(self) -> float:
-        """Of one meeting at which nothing is handed over."""
-        return self._sharing.microseconds(0, 0)
 
     def part_times(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Times of the CPU and the GPU for parts of one layer; all new ones are asked at once."""
@@ -143,7 +138,7 @@ class StageCosts:
         tensors = self.graph.tensors
         to_cpu = sum(tensors[tensor].part_bytes(read) for tensor, read in use.cpu_reads.items())
         to_gpu = sum(held.for_gpu.bytes_left for _, held in use.written if held.for_gpu)
-        shared = self._sharing.microseconds(to_cpu, to_gpu) if to_cpu or to_gpu else 0.0
+        shared = self.sharing.microseconds(to_cpu, to_gpu) if to_cpu or to_gpu else 0.0
         return shared + use.work_us
 
     def first_state(self) -> State:
@@ -176,14 +171,14 @@ class StageCosts:
             if self.graph.last_reader[tensor] >= stage.end:
                 left.append((tensor, Holding(for_cpu, for_gpu)))
         meets = waits or to_cpu > 0 or to_gpu > 0
-        shared = self._sharing.microseconds(to_cpu, to_gpu) if meets else 0.0
+        shared = self.sharing.microseconds(to_cpu, to_gpu) if meets else 0.0
         return tuple(sorted(left + list(use.written))), shared + use.work_us
 
     def finish(self, state: State) -> float:
         """Microseconds until the CPU has the outputs."""
         by_gpu = [held.for_cpu for _, held in state if held.for_cpu is not None]
         to_cpu = sum(part.bytes_left for part in by_gpu)
-        return self._sharing.microseconds(to_cpu, 0) if by_gpu else 0.0
+        return self.sharing.microseconds(to_cpu, 0) if by_gpu else 0.0
 
     def stage_us(self, stages: Iterable[Stage]) -> list[float]:
         """Each stage's time with the meeting before it, then the time until the CPU has it all."""
