@@ -52,6 +52,7 @@ from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.profile import write_profile
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
@@ -651,7 +652,7 @@ def test_predictions_are_judged_at_one_speed() -> None:
 def test_what_is_attainable_has_launches_and_meetings() -> None:
     """The first layer is cut; the second one would lose by its meeting."""
     single_us = {Processor.CPU: [90.0, 12.0], Processor.GPU: [40.0, 10.0]}
-    costs = cast(StageCosts, SimpleNamespace(single_us=single_us, meeting_us=5.0))
+    costs = cast(StageCosts, SimpleNamespace(single_us=single_us, sharing=SharingCost(5.0)))
     first = 90 * 40 / (90 + 40 - 10) + 5
     assert networks.attainable_us(costs, Processor.GPU) == pytest.approx(first + 10)
 
