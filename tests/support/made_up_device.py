@@ -29,6 +29,8 @@ TUNING = (
     "conv2d_u8 * * * * conv2d_u8_planes",
     "conv2d_f32 * * * * conv2d_f32",
 )
+CONTEXT = {"cpu": "A CPU", "cores": 2, "commit": "abc", "date": "2026-01-01"}
+"""What results say of their machine."""
 FACTS = DeviceFacts(
     {1: "made-up GPU | driver 1 | avx512 | 1 thread", 2: "made-up GPU | driver 1 | avx512 | 2"},
     GpuFacts("made-up GPU", "maker", "first", "1", 8, 1000, 32768, True, TUNING),
