@@ -84,11 +84,12 @@ class NetworkDescription:
     def coexec(self) -> dict[str, Any]:
         """How the two processors of "gpu+cpu" work together; empty on one processor.
 
-        ``sharing`` and ``synchronization`` as in ``Network.load``; ``is_on_trial``: the first
-        passes still take turns; ``plan_ms``, ``cpu_ms``, ``gpu_ms``: what the trial found, median
-        milliseconds of an image (0 before its end, and of who took no part);
-        ``is_on_cpu_alone``, ``is_on_gpu_alone``: the plan does not run, since one processor is
-        faster, or the GPU has failed, or the plan leaves everything to the CPU.
+        ``sharing`` and ``synchronization`` as in ``Network.load``; ``is_on_trial``: passes take
+        turns, the first ones or, later, those after slow ones; ``plan_ms``, ``cpu_ms``,
+        ``gpu_ms``: what the last trial found, median milliseconds of an image (0 before its end,
+        and of who took no part); ``is_on_cpu_alone``, ``is_on_gpu_alone``: the plan does not run,
+        since one processor is faster, or the GPU has failed, or the plan leaves everything to the
+        CPU.
         """
         return self._engine.coexec if self.plan_key else {}
 

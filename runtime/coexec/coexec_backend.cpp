@@ -169,6 +169,7 @@ void CoexecBackend::recover(const Error& error) {
   if (trial_) {
     trial_.reset();
     leave_to(runner_);
+    is_tried_ = has_plan_failed;  // a rival that fails would fail again
     if (!has_plan_failed) return;
   }
   if (has_plan_failed) executor_->recover();
@@ -183,8 +184,16 @@ void CoexecBackend::recover(const Error& error) {
   }
   warnings_.push_back(
       format_text("%s: %s; the CPU does everything from now on", label_.c_str(), error.what()));
+  is_tried_ = false;
+  verdict_warning_.clear();
   make_alone(Runner::cpu);
   leave_to(Runner::cpu);
+}
+
+std::vector<std::string> CoexecBackend::warnings() const {
+  std::vector<std::string> result = warnings_;
+  if (!verdict_warning_.empty()) result.push_back(verdict_warning_);
+  return result;
 }
 
 std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs, int image) {
@@ -205,8 +214,8 @@ std::vector<std::byte*> CoexecBackend::outputs_of(const std::vector<OutputBuffer
 void CoexecBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                             int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   with_recovery([&] {
-    if (trial_ && layer_ms == nullptr)
-      run_on_trial(inputs, outputs, batch, cancellation);
+    if (is_tried_ && layer_ms == nullptr)
+      run_tried(inputs, outputs, batch, cancellation);
     else
       run(runner_, inputs, outputs, batch, cancellation, layer_ms);
   });

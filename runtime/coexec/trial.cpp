@@ -1,5 +1,6 @@
 #include "coexec/trial.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace phonebit::engine::coexec {
@@ -16,6 +17,9 @@ constexpr int kLead = 3;
 /// After so many counted rounds who is hopelessly slow takes no more turns, each of which is a late result.
 constexpr int kRoundsOfAll = 2;
 constexpr double kHopeless = 1.5;
+/// Slower than its rival by so much, a winner is no longer what the trial has found.
+constexpr double kSlow = 1.25;
+constexpr int kMostPatience = 1 << 20;
 
 }  // namespace
 
@@ -64,6 +68,14 @@ void Trial::end_duel(bool has_rival_won) {
 double Trial::median_ms(Runner runner) const {
   const Turns& of_runner = turns_[static_cast<size_t>(runner)];
   return of_runner.ms[of_runner.count / 2];  // zeros before
+}
+
+bool SlownessWatch::has_become_slow(double milliseconds, double rivals_ms) {
+  slow_passes_ = milliseconds > kSlow * rivals_ms ? slow_passes_ + 1 : 0;
+  if (slow_passes_ < patience_) return false;
+  slow_passes_ = 0;
+  patience_ = std::min(2 * patience_, kMostPatience);
+  return true;
 }
 
 }  // namespace phonebit::engine::coexec

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,43 @@ def test_the_verdict_is_kept(files: Files) -> None:
     followed = files.load(plan, 3.0, trial=False).coexec
     assert not any(followed[name] for name in ("is_on_trial", "is_on_cpu_alone", "is_on_gpu_alone"))
     assert followed["plan_ms"] == 0
+
+
+KEPT = struct.Struct("<8sIIQQ")  # runtime/opencl/binary_store.cpp: magic, version, CRC, two sizes
+VERDICT = struct.Struct("<i4x3d")  # runtime/coexec/verdict.h: who won, milliseconds of all three
+
+
+def keep_verdict(cache: str, winner: int, times: tuple[float, float, float]) -> None:
+    """Rewrites the verdict that was kept last."""
+    kept = [path for path in Path(cache).iterdir() if b"trial of" in path.read_bytes()[:99]]
+    path = max(kept, key=lambda path: path.stat().st_mtime_ns)
+    magic, version, _, key_bytes, size = KEPT.unpack_from(content := path.read_bytes())
+    assert size == VERDICT.size
+    rest = content[16 : KEPT.size + key_bytes] + VERDICT.pack(winner, *times)
+    path.write_bytes(KEPT.pack(magic, version, zlib.crc32(rest), 0, 0)[:16] + rest)
+
+
+@pytest.mark.parametrize("winner", [0, 1, 2], ids=["plan", "cpu", "gpu"])
+def test_a_winner_that_became_slow_is_tried_again(files: Files, winner: int) -> None:
+    plan, version = by_turns(files), 10.0 + winner
+    on_trial(files, files.load(plan, version))
+    # Slower from the first inference on than the others once were.
+    keep_verdict(files.cache, winner, (1e-6, 1e-6, 1e-6))
+    network = files.load(plan, version)
+    alone = [network.coexec["is_on_cpu_alone"], network.coexec["is_on_gpu_alone"]]
+    assert alone == [winner == 1, winner == 2]
+    for _ in range(8):
+        assert not network.coexec["is_on_trial"]
+        assert files.is_right(network)
+    assert network.coexec["is_on_trial"]
+    on_trial(files, network)
+    found = network.coexec
+    assert min(found[name] for name in ("plan_ms", "cpu_ms", "gpu_ms")) > 1e-6
+    lost = any("does everything from now on" in note for note in network.warnings)
+    assert lost == (found["is_on_cpu_alone"] or found["is_on_gpu_alone"])
+    # What the plan lost later is not kept.
+    again = files.load(plan, version).coexec
+    assert again["plan_ms"] == (1e-6 if lost else found["plan_ms"])
 
 
 def test_a_plan_for_the_cpu_alone_has_the_gpu_as_its_rival(files: Files) -> None:

@@ -1,6 +1,7 @@
 // Trials of plans: who wins, who drops out, and what does not decide.
 #include <array>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "coexec/trial.h"
@@ -11,6 +12,7 @@ namespace {
 using namespace phonebit::engine;
 using coexec::kRunners;
 using coexec::Runner;
+using coexec::SlownessWatch;
 using coexec::Trial;
 
 struct Outcome {
@@ -129,6 +131,27 @@ TEST_CASE("what passes does not decide") {
   CHECK(disturbed([](Runner runner, int pass, int) {
           return runner == Runner::plan && pass >= 4 && pass < 12 ? 4 : 0;
         }) == Runner::plan);
+}
+
+/// The passes, of this time each, until a watch says that they are slow; 1000 where it does not.
+int passes_until_slow(SlownessWatch& watch, double milliseconds, double rivals_ms) {
+  for (int pass = 1; pass < 1000; ++pass)
+    if (watch.has_become_slow(milliseconds, rivals_ms)) return pass;
+  return 1000;
+}
+
+TEST_CASE("a winner that stays slower than its rivals were has become slow, and is given longer each time") {
+  SlownessWatch watch;
+  CHECK(passes_until_slow(watch, 12, 10) == 1000);
+  CHECK(passes_until_slow(watch, 13, 10) == 8);
+  CHECK(passes_until_slow(watch, 13, 10) == 16);
+  CHECK(passes_until_slow(watch, 13, std::numeric_limits<double>::infinity()) == 1000);
+  CHECK(passes_until_slow(watch, 13, 10) == 32);
+}
+
+TEST_CASE("one quick pass, and a winner has not become slow") {
+  SlownessWatch watch;
+  for (int pass = 0; pass < 100; ++pass) CHECK(!watch.has_become_slow(pass % 8 == 7 ? 10 : 50, 10));
 }
 
 }  // namespace

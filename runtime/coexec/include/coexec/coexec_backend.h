@@ -20,8 +20,8 @@ namespace phonebit::engine::coexec {
 ///
 /// A plan that the file brings is on trial in the first passes (Options::trial): they take turns between the
 /// plan and one processor alone, then between the faster of these and the other, and the fastest runs all
-/// others. The verdict is kept on disk: networks that are loaded later begin with it. A plan of options is an
-/// order.
+/// others. The verdict is kept on disk: networks that are loaded later begin with it. Where the winner becomes
+/// slower than the others have been, there is another trial. A plan of options is an order.
 ///
 /// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
 /// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
@@ -44,7 +44,7 @@ class CoexecBackend final : public Backend {
   std::string device() const override { return label_; }
   const char* isa() const override { return isa_.name; }
   threads::ThreadPool& pool() override { return *pool_; }
-  std::vector<std::string> warnings() const override { return warnings_; }
+  std::vector<std::string> warnings() const override;
 
   // Network's functions of the same names.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
@@ -69,14 +69,17 @@ class CoexecBackend final : public Backend {
   void make(Runner runner);
   /// Begins with what an earlier trial has found; false where there is none, or it cannot be done.
   bool take_kept_verdict();
-  /// Where the plan has lost.
-  void warn_of_verdict();
+  /// A warning where the plan has lost.
+  void tell_verdict();
   void start_trial();
   /// Makes the rival of the duel at hand; one that cannot be made is passed over.
   void make_rival();
-  /// A pass of the trial; at its end the fastest becomes who runs all others.
-  void run_on_trial(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                    int batch, const Cancellation& cancellation);
+  /// A pass of a plan that is tried: in the trial, at whose end the fastest becomes who runs all others, or
+  /// after it, when that one is watched.
+  void run_tried(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
+                 const Cancellation& cancellation);
+  /// What the fastest of those that do not run took in the trial; infinite where nobody was compared.
+  double rivals_ms() const;
   void end_trial();
   /// Leaves all to one, who is ready, and lets the others' memory go.
   void leave_to(Runner runner);
@@ -109,6 +112,7 @@ class CoexecBackend final : public Backend {
   Sharing sharing_;
   Synchronization synchronization_;
   std::vector<std::string> warnings_;
+  std::string verdict_warning_;  // of the last trial; empty where the plan won
   Runner runner_ = Runner::plan;
   // Of who runs the network, and of its rival in a trial.
   std::unique_ptr<Executor> executor_;
@@ -117,6 +121,7 @@ class CoexecBackend final : public Backend {
   std::optional<Trial> trial_;               // while it lasts
   std::optional<KeptVerdict> kept_verdict_;  // of a plan that is tried
   std::array<double, kRunners> trial_ms_{};  // what it found; zeros before
+  SlownessWatch watch_;                      // after it
   /// The layer measured last: measuring it again finds its programs and memory in place.
   std::unique_ptr<LayerMeasurement> measurement_;
 };

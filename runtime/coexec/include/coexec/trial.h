@@ -58,4 +58,16 @@ class Trial {
   double champions_ms_ = 0.0, last_ms_ = 0.0;  // what the turns of this round count
 };
 
+/// Whether who won has become slow since, e.g. because other work takes cores that it waits for: then another
+/// trial tells who is the fastest now.
+class SlownessWatch {
+ public:
+  /// What a pass took, and what the fastest rival took when it was tried; milliseconds of an image. True once
+  /// so many passes in a row were slow; after each time, twice as many.
+  bool has_become_slow(double milliseconds, double rivals_ms);
+
+ private:
+  int slow_passes_ = 0, patience_ = 8;
+};
+
 }  // namespace phonebit::engine::coexec

@@ -29,7 +29,7 @@ struct CoexecInfo {
   Synchronization synchronization;
   bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out, or the CPU won the trial
   bool is_on_gpu_alone;  ///< the GPU won the trial
-  bool is_on_trial;      ///< the fastest is not known yet
+  bool is_on_trial;      ///< passes take turns: the fastest is not known yet
   /// Milliseconds of an image, medians of the trial; 0 before its end, and of who took no part.
   double plan_ms, cpu_ms, gpu_ms;
 };
