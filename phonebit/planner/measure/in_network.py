@@ -28,7 +28,7 @@ from phonebit.planner.search.stages import LayerParts, Stage
 AGREEMENT: Final = 0.05
 """Prediction and pass agree if they differ by less than this share of the pass."""
 ROUNDS: Final = 6
-"""Passes of plans at most; the last one only repeats the best."""
+"""Passes of plans at most; the last one only repeats the best. Once more where that one loses."""
 LEAST_MEETINGS: Final = 0.01
 """Meetings are never free: stages may overlap, so that a pass takes less than their sum."""
 
@@ -142,6 +142,11 @@ class PassCheck:
         """How many times as fast as home."""
         return self.home_us / self.pass_us
 
+    @property
+    def pays(self) -> bool:
+        """Whether the plan gains enough to be worth a second processor."""
+        return self.pass_us <= (1 - LEAST_MARGIN) * self.home_us
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; times in microseconds, the error as a share of the pass."""
         return {**asdict(self), "home": self.home.name.lower(), "error": self.error}
@@ -162,8 +167,8 @@ def plan_in_network(
         passes: Times plans on the device.
 
     Returns:
-        The plan that gained most, predicted and timed once more if its prediction did not hold. If
-        it gains less than ``LEAST_MARGIN``, all on one processor.
+        The plan that gained most, predicted and timed once more if its prediction did not hold, and
+        a third time if it then lost. If it gains less than ``LEAST_MARGIN``, all on one processor.
     """
     correction = Correction()
     first = make(correction)
@@ -193,12 +198,15 @@ def plan_in_network(
             break
         check_in_passes(planned)
     planned, check, known = max(tried, key=lambda one: one[1].gain)
+    paid = check.pays
     if not check.agrees:
         # By what its own pass told: later ones may have been disturbed.
         planned, check, _ = check_in_passes(replace(make(known), stages=planned.stages))
+        if paid and not check.pays:  # one of both was disturbed, and a third tells which
+            planned, check, _ = check_in_passes(planned)
     check = replace(check, rounds=len(tried))
     is_at_home = planned.home == home and not planned.is_split
-    if is_at_home or check.pass_us <= (1 - LEAST_MARGIN) * check.home_us:
+    if is_at_home or check.pays:
         return planned, check
     planned = planned.at_home(home)
     return planned, replace(check, predicted_us=planned.total_us, pass_us=check.home_us)

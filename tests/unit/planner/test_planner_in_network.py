@@ -41,6 +41,7 @@ class World:
         meeting_us: Of a stage that both work in.
         drift: How many times as long as before each further turn of passes takes.
         unrest: How many times as long every other turn of a plan takes that uses the GPU.
+        disturbed_turn: The one in which such a plan takes three times as long.
     """
 
     contents: FileContents
@@ -49,6 +50,7 @@ class World:
     meeting_us: float = 2.0
     drift: float = 1.0
     unrest: float = 1.0
+    disturbed_turn: int = 0
     turns: list[list[ExecutionPlan]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class World:
             total += max(work) + (self.meeting_us if both else 0.0)
         slow = self.drift ** len(self.turns)
         if self.uses(plan, Processor.GPU) and len(self.turns) % 2:
-            slow *= self.unrest
+            slow *= 3.0 if len(self.turns) == self.disturbed_turn else self.unrest
         cpu_us, gpu_us = (tuple(slow * us for us in times[side]) for side in Processor)
         return PassTimes(slow * total, cpu_us, gpu_us)
 
@@ -167,6 +169,15 @@ def test_rounds_end_where_the_device_does_not_repeat_itself() -> None:
     assert check.predicted_us in (
         pytest.approx(check.pass_us * ratio, rel=AGREEMENT) for ratio in (1.3, 1 / 1.3)
     )
+    assert planned.is_split
+    assert check.gain > 1.3
+
+
+def test_one_disturbed_turn_does_not_refuse_a_plan_that_gained() -> None:
+    """That in which the best plan is repeated."""
+    world = World(straight(3, channels=128), unrest=1.3, disturbed_turn=ROUNDS + 1)
+    planned, check = world.plan()
+    assert len(world.turns) == ROUNDS + 2
     assert planned.is_split
     assert check.gain > 1.3
 
