@@ -111,12 +111,11 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
   const auto touches = [&](std::vector<Touches>& of, int tensor) -> Touches& {
     return of[static_cast<size_t>(root(tensor))];
   };
-  const auto computes = [&](int tensor, int stage) {
-    touches(cpu, tensor).by_cpu(stage);
+  const auto computes = [&](int tensor, Moment moment) {
+    touches(cpu, tensor).by_cpu(moment);
     if (sharing != Sharing::map) return;
-    touches(cpu, tensor).by_gpu(stage - 1, stage);
-    const int unmapped = order.stage_of_hand_over(stage);
-    touches(cpu, tensor).by_gpu(unmapped, unmapped);
+    touches(cpu, tensor).by_gpu({moment.stage - 1, Moment::kEnd}, {moment.stage});
+    touches(cpu, tensor).by_gpu({order.stage_of_hand_over(moment.stage)});
   };
   const auto tensors_of = [&](const PlacedPart& placed) {
     std::vector<int> tensors = analysis::tensors_read(model_.ops[placed.op]);
@@ -124,31 +123,35 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     tensors.insert(tensors.end(), written.begin(), written.end());
     return tensors;
   };
-  const auto hands_over = [&](int tensor, int stage, int first, int last) {
-    for (std::vector<Touches>* const side : {&cpu, &gpu}) {
-      if (sharing == Sharing::svm)
-        touches(*side, tensor).by_cpu(stage);
-      else
-        touches(*side, tensor).by_gpu(first, last);
-    }
+  const auto hands_over = [&](int tensor, Moment by_cpu, Moment first, Moment last) {
+    touches(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory, and converts
+    if (sharing == Sharing::svm) return touches(gpu, tensor).by_cpu(by_cpu);
+    for (std::vector<Touches>* const side : {&cpu, &gpu}) touches(*side, tensor).by_gpu(first, last);
   };
   const int stages = static_cast<int>(schedule.stages().size());
   for (int i = 0; i < stages; ++i) {
     const Stage& stage = schedule.stages()[static_cast<size_t>(i)];
-    for (const PlacedPart& placed : stage.cpu)
-      for (const int tensor : tensors_of(placed)) computes(tensor, i);
-    for (const PlacedPart& placed : stage.gpu)
-      for (const int tensor : tensors_of(placed)) touches(gpu, tensor).by_gpu(i, i);
-    for (const Handover& handover : stage.to_cpu) hands_over(handover.tensor, i, i - 1, i);
-    const int handed = order.stage_of_hand_over(i);
-    for (const Handover& handover : stage.to_gpu) hands_over(handover.tensor, i, handed, handed);
+    Moment of_cpu{i}, of_gpu{i};
+    for (const PlacedPart& placed : stage.cpu) {
+      ++of_cpu.step;
+      for (const int tensor : tensors_of(placed)) computes(tensor, of_cpu);
+    }
+    for (const PlacedPart& placed : stage.gpu) {
+      ++of_gpu.step;
+      for (const int tensor : tensors_of(placed)) touches(gpu, tensor).by_gpu(of_gpu);
+    }
+    for (const Handover& handover : stage.to_cpu)
+      hands_over(handover.tensor, {i}, {i - 1, Moment::kEnd}, {i});
+    const Moment handed{order.stage_of_hand_over(i)};
+    for (const Handover& handover : stage.to_gpu)
+      hands_over(handover.tensor, {i, Moment::kEnd}, handed, handed);
   }
-  for (const int tensor : schedule.inputs()) computes(tensor, 0);
-  for (const int tensor : schedule.outputs()) computes(tensor, stages - 1);
+  for (const int tensor : schedule.inputs()) computes(tensor, {0});
+  for (const int tensor : schedule.outputs()) computes(tensor, {stages - 1, Moment::kEnd});
 
   std::vector<Wish> wishes;
   for (size_t i = 0; i < count; ++i) {
-    const bool for_cpu = cpu[i].last_cpu >= 0, for_gpu = gpu[i].last_gpu >= 0;
+    const bool for_cpu = cpu[i].last_cpu.stage >= 0, for_gpu = gpu[i].last_gpu.stage >= 0;
     if (roots_[i] != static_cast<int>(i) || !(for_cpu || for_gpu)) continue;
     const size_t bytes = whole_region(static_cast<int>(i)).bytes();
     if (for_cpu && is_half_[i])

@@ -25,9 +25,10 @@ bool TouchOrder::is_before(const Touches& a, const Touches& b) const {
     const int last = static_cast<int>(by_stage.size()) - 1;
     return stage < 0 ? -1 : by_stage[static_cast<size_t>(std::min(stage, last))];
   };
-  if (b.first_cpu != INT_MAX && (a.last_cpu >= b.first_cpu || a.last_gpu > done(gpu_done_, b.first_cpu)))
-    return false;
-  return b.first_gpu == INT_MAX || (a.last_gpu < b.first_gpu && a.last_cpu <= done(cpu_done_, b.first_gpu));
+  const int cpu_begins = b.first_cpu.stage, gpu_begins = b.first_gpu.stage;
+  const bool is_before_cpu = a.last_cpu < b.first_cpu && a.last_gpu.stage <= done(gpu_done_, cpu_begins);
+  const bool is_before_gpu = a.last_gpu < b.first_gpu && a.last_cpu.stage <= done(cpu_done_, gpu_begins);
+  return (cpu_begins == INT_MAX || is_before_cpu) && (gpu_begins == INT_MAX || is_before_gpu);
 }
 
 }  // namespace phonebit::engine::coexec

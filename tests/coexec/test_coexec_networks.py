@@ -310,6 +310,25 @@ def test_memory_is_shared_over_time(by_rows: bool, device: str, cache: str, tmp_
     pair.check(network)
 
 
+def test_memory_is_shared_over_the_layers_of_a_chain(
+    device: str, cache: str, tmp_path: Path
+) -> None:
+    """Each processor computes all rows but those of the last layer: as if it were alone."""
+    pair = Pair.of(residual(12), tmp_path / "residual.pbit", device, cache)
+    gpu = _runtime.Network(pair.path, device=device.partition("+")[0], cache_directory=cache)
+    *before, last = whole_plan(pair.contents, GPU).parts
+    pool, row = before.pop(), last.part.row_end // 2
+    chain = [replace(part, stage=0, processor=side) for part in before for side in (GPU, CPU)]
+    for end in (pool, last):
+        cuts = end.part._replace(row_end=row), end.part._replace(row_begin=row)
+        for side, cut in zip((GPU, CPU), cuts, strict=True):
+            chain.append(replace(end, stage=0, processor=side, part=cut))
+    network = pair.load(ExecutionPlan("test", "user", 0.0, tuple(chain)))
+    terminals = sum(tensor.nbytes for tensor in [*pair.inputs, *gpu.forward(pair.inputs)]) // 2
+    assert network.memory["arena_bytes"] <= 2.2 * (terminals + gpu.memory["arena_bytes"])
+    pair.check(network)
+
+
 def test_layers_run_alone(device: str, cache: str, tmp_path: Path) -> None:
     pair = Pair("residual_block_64", tmp_path, device, cache)
     network = pair.load(halves(pair, by_rows=True))

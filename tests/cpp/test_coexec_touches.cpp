@@ -9,6 +9,7 @@
 namespace {
 
 using namespace phonebit::engine;
+using coexec::Moment;
 using coexec::Schedule;
 using coexec::Touches;
 using coexec::TouchOrder;
@@ -25,14 +26,14 @@ Schedule schedule_of(const ProcessorOf& processor) {
   return Schedule(model, plan);
 }
 
-Touches by_cpu(int first, int last) {
+Touches by_cpu(Moment first, Moment last) {
   Touches touches;
   touches.by_cpu(first);
   touches.by_cpu(last);
   return touches;
 }
 
-Touches by_gpu(int first, int last) {
+Touches by_gpu(Moment first, Moment last) {
   Touches touches;
   touches.by_gpu(first, last);
   return touches;
@@ -40,45 +41,55 @@ Touches by_gpu(int first, int last) {
 
 /// Written by the GPU in one stage, read by the CPU in the next.
 Touches from_gpu_to_cpu(int stage) {
-  Touches touches = by_gpu(stage, stage);
-  touches.by_cpu(stage + 1);
+  Touches touches = by_gpu({stage}, {stage});
+  touches.by_cpu({stage + 1});
   return touches;
 }
 
 TEST_CASE("one processor's memory is free in its next stage") {
   const TouchOrder order(schedule_of([](int) { return Processor::gpu; }));
-  CHECK(order.can_share(by_gpu(1, 2), by_gpu(3, 3)));
-  CHECK(order.can_share(by_gpu(3, 3), by_gpu(1, 2)));
-  CHECK(!order.can_share(by_gpu(1, 2), by_gpu(2, 3)));
-  CHECK(order.can_share(by_cpu(0, 0), by_cpu(1, 1)));
+  CHECK(order.can_share(by_gpu({1}, {2}), by_gpu({3}, {3})));
+  CHECK(order.can_share(by_gpu({3}, {3}), by_gpu({1}, {2})));
+  CHECK(!order.can_share(by_gpu({1}, {2}), by_gpu({2}, {3})));
+  CHECK(order.can_share(by_cpu({0}, {0}), by_cpu({1}, {1})));
+}
+
+TEST_CASE(
+    "in a stage of several layers one processor's memory is free for its next layer, not for the other") {
+  const TouchOrder order(schedule_of([](int) { return Processor::gpu; }));
+  CHECK(order.can_share(by_gpu({2, 1}, {2, 2}), by_gpu({2, 3}, {2, 4})));
+  CHECK(!order.can_share(by_gpu({2, 1}, {2, 2}), by_gpu({2, 2}, {2, 3})));
+  CHECK(order.can_share(by_cpu({2}, {2, 1}), by_cpu({2, 2}, {2, Moment::kEnd})));
+  CHECK(!order.can_share(by_gpu({2, 1}, {2, 1}), by_cpu({2, 2}, {2, 2})));
 }
 
 TEST_CASE("the other's memory is free when it was waited for") {
   // The GPU has stages 1, 3, 5; each processor waits for the other at each of its own.
   const TouchOrder order(
       schedule_of([](int layer) { return layer % 2 == 0 ? Processor::gpu : Processor::cpu; }));
-  CHECK(order.can_share(by_gpu(1, 1), by_cpu(2, 2)));
-  CHECK(order.can_share(by_cpu(2, 2), by_gpu(3, 3)));
+  CHECK(order.can_share(by_gpu({1}, {1}), by_cpu({2}, {2})));
+  CHECK(order.can_share(by_cpu({2}, {2}), by_gpu({3}, {3})));
   CHECK(order.can_share(from_gpu_to_cpu(1), from_gpu_to_cpu(3)));
-  CHECK(!order.can_share(from_gpu_to_cpu(1), by_gpu(2, 2)));
+  CHECK(!order.can_share(from_gpu_to_cpu(1), by_gpu({2}, {2})));
   CHECK(order.stage_of_hand_over(2) == 3);
 }
 
 TEST_CASE("the other's memory is not free where nobody waits") {
   const TouchOrder alone(schedule_of([](int) { return Processor::gpu; }));
-  CHECK(!alone.can_share(by_gpu(1, 1), by_cpu(2, 2)));  // the CPU does not wait before the end
-  CHECK(!alone.can_share(by_cpu(1, 1), by_gpu(2, 2)));  // the GPU has waited for stage 0 only
-  CHECK(alone.can_share(by_cpu(0, 0), by_gpu(2, 2)));
+  CHECK(!alone.can_share(by_gpu({1}, {1}), by_cpu({2}, {2})));  // the CPU does not wait before the end
+  CHECK(!alone.can_share(by_cpu({1}, {1}), by_gpu({2}, {2})));  // the GPU has waited for stage 0 only
+  CHECK(alone.can_share(by_cpu({0}, {0}), by_gpu({2}, {2})));
   const int stages = static_cast<int>(schedule_of([](int) { return Processor::gpu; }).stages().size());
-  CHECK(alone.can_share(by_gpu(1, 1), by_cpu(stages - 1, stages - 1)));  // where results are given out
+  CHECK(
+      alone.can_share(by_gpu({1}, {1}), by_cpu({stages - 1}, {stages - 1})));  // where results are given out
   CHECK(alone.stage_of_hand_over(1) == stages);
 }
 
 TEST_CASE("what the GPU may still use when a pass ends is not shared") {
   // It has no part in the results: nobody waits for it.
   const TouchOrder order(schedule_of([](int) { return Processor::cpu; }));
-  CHECK(!order.can_share(by_gpu(1, 1), by_gpu(2, 2)));
-  CHECK(order.can_share(by_cpu(1, 1), by_cpu(2, 2)));
+  CHECK(!order.can_share(by_gpu({1}, {1}), by_gpu({2}, {2})));
+  CHECK(order.can_share(by_cpu({1}, {1}), by_cpu({2}, {2})));
 }
 
 }  // namespace

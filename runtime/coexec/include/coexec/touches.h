@@ -9,25 +9,38 @@
 
 namespace phonebit::engine::coexec {
 
-/// The first and last stages in which a processor uses some memory. The GPU's queue counts as the GPU, also
-/// where it copies or maps.
-struct Touches {
-  int first_cpu = INT_MAX, last_cpu = -1;
-  int first_gpu = INT_MAX, last_gpu = -1;
+/// When a processor does something: its layers of a stage come one after the other.
+struct Moment {
+  static constexpr int kBegin = 0, kEnd = INT_MAX;  ///< of `step`: before and after all layers
 
-  void by_cpu(int stage) {
-    first_cpu = std::min(first_cpu, stage);
-    last_cpu = std::max(last_cpu, stage);
+  int stage;
+  int step = kBegin;  ///< 1: the stage's first layer of this processor
+
+  bool operator<(const Moment& other) const {
+    return stage < other.stage || (stage == other.stage && step < other.step);
   }
-  void by_gpu(int first, int last) {
+};
+
+/// When a processor uses some memory for the first and for the last time. The GPU's queue counts as the GPU,
+/// also where it copies or maps.
+struct Touches {
+  Moment first_cpu{INT_MAX}, last_cpu{-1};
+  Moment first_gpu{INT_MAX}, last_gpu{-1};
+
+  void by_cpu(Moment moment) {
+    first_cpu = std::min(first_cpu, moment);
+    last_cpu = std::max(last_cpu, moment);
+  }
+  void by_gpu(Moment moment) { by_gpu(moment, moment); }
+  void by_gpu(Moment first, Moment last) {
     first_gpu = std::min(first_gpu, first);
     last_gpu = std::max(last_gpu, last);
   }
 };
 
-/// The processors run apart from each other, so that a stage in which something was used last does not tell
-/// that it is free in the next one: the other processor may be stages behind. What is known to have happened
-/// is what a processor has waited for.
+/// The processors run apart from each other: what one of them has used for the last time is not free for the
+/// other one in the next stage, since that may be stages ahead. What is known to have happened is what a
+/// processor has waited for, in whole stages, and what it has done itself.
 class TouchOrder {
  public:
   explicit TouchOrder(const Schedule& schedule);
@@ -43,7 +56,7 @@ class TouchOrder {
 
  private:
   bool is_before(const Touches& a, const Touches& b) const;
-  bool is_over_at_end(const Touches& a) const { return a.last_gpu <= gpu_done_.back(); }
+  bool is_over_at_end(const Touches& a) const { return a.last_gpu.stage <= gpu_done_.back(); }
 
   std::vector<int> gpu_done_;  // by stage of the CPU: the last of the GPU that is over when it begins
   std::vector<int> cpu_done_;  // likewise by stage of the GPU
