@@ -13,7 +13,6 @@ class Core(NamedTuple):
     model: str  # llvm-mca's name
     emulated: str  # qemu's name of a CPU with the same instruction sets
     isa: str  # what the runtime takes there
-    has_fast_lookup: bool = True  # whether a table lookup is one operation
 
 
 KNOWN = json.loads(Path(__file__).with_suffix(".json").read_text())
