@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "neon/shared_planes.h"
+
 namespace phonebit::engine::cpu {
 namespace {
 
@@ -72,9 +74,9 @@ bool pays_outer_products(const ConvShape& s) {
 }
 
 bool shares_sums(const ConvShape& s) {
-  const int positions = s.kernel_h * s.kernel_w * words(s.in_c) * 32;
-  return s.out_c % kChannelBlock == 0 && positions >= 256 && positions <= kMostSharedPositions &&
-         s.out_h * s.out_w >= 49;
+  const SharedPlanes planes(s);
+  return s.out_c % 32 == 0 && planes.positions >= 256 && planes.positions <= kMostSharedPositions &&
+         planes.offset(planes.positions) < kMostPlaneBytes && s.out_h * s.out_w >= 49;
 }
 
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }

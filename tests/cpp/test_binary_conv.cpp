@@ -316,6 +316,7 @@ TEST_CASE("layers whose filters share sums") {
   for (const uint32_t weights : {0u, 0xffffffffu, 2u})
     check_case(random, {7, 7, 992, 64, one, one, 0}, &weights);
   check_case(random, {8, 8, 1024, 64, same, same, 0});
+  check_case(random, {12, 11, 64, 96, same, same, 0});
   check_case(random, {7, 7, 1056, 128, one, one, 0});
 }
 
