@@ -91,7 +91,8 @@ def main() -> None:
     with ExitStack() as stack:
         files = {str(path): path for path in arguments.networks}
         for text in arguments.layers:
-            layer = binary_layer(*map(int, text.split("x")), kernel=3, pad=1)
+            side, channels, filters = map(int, text.split("x"))
+            layer = binary_layer(side, channels, filters, kernel=3, pad=1)
             files[text] = stack.enter_context(temporary_file(layer))
         for text, path in files.items():
             print(f"\n{text}; modelled, not measured")
