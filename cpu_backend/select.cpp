@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "neon/shared_planes.h"
+
 namespace phonebit::engine::cpu {
 namespace {
 
@@ -19,7 +21,9 @@ bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
 bool serves_by_outer_products(const ConvShape& s, const CpuTraits&) { return pays_outer_products(s); }
 bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
-bool serves_by_lookup(const ConvShape&, const CpuTraits& cpu) { return cpu.has_fast_lookup; }
+bool serves_by_shared_sums(const ConvShape& s, const CpuTraits& cpu) {
+  return cpu.is_64_bit && shares_sums(s);
+}
 
 // Best first; the last one of an instruction set serves every shape.
 constexpr BinaryConvRule kAvx512Rules[] = {{"dense", serves_dense, kDensePixels, false},
@@ -29,12 +33,12 @@ constexpr BinaryConvRule kAvx512Rules[] = {{"dense", serves_dense, kDensePixels,
 constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
                                          {"pair_table", serves_all, kPairTablePixels, true}};
 constexpr BinaryConvRule kNeonRules[] = {{"dense", serves_one_pixel, kDensePixels, false},
-                                         {"window", serves_by_lookup, kPairTablePixels, true},
+                                         {"shared_sums", serves_by_shared_sums, kSharedSumsPixels, false},
                                          {"count", serves_all, kCountPixels, false}};
 constexpr BinaryConvRule kSme2Rules[] = {
     {"outer_products", serves_by_outer_products, kOuterProductPixels, false},
     {"dense", serves_one_pixel, kDensePixels, false},
-    {"window", serves_by_lookup, kPairTablePixels, true},
+    {"shared_sums", serves_by_shared_sums, kSharedSumsPixels, false},
     {"count", serves_all, kCountPixels, false}};
 constexpr BinaryConvRule kScalarRules[] = {{"popcount", serves_all, kScalarPixels, false}};
 
@@ -67,6 +71,12 @@ bool saves_carries(const ConvShape& s) {
 bool pays_outer_products(const ConvShape& s) {
   const int64_t window = int64_t{s.kernel_h} * s.kernel_w * s.in_c;
   return window * s.out_c * s.out_h * s.out_w >= kLeastStreamedMacs;
+}
+
+bool shares_sums(const ConvShape& s) {
+  const SharedPlanes planes(s);
+  return s.out_c % 32 == 0 && planes.positions >= 256 && planes.positions <= kMostSharedPositions &&
+         planes.offset(planes.positions) < kMostPlaneBytes && s.out_h * s.out_w >= 49;
 }
 
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }

@@ -32,6 +32,9 @@ bool saves_carries(const ConvShape& shape);
 /// Whether outer products pay: not where entering and leaving streaming mode takes as long as NEON takes for the
 /// whole layer.
 bool pays_outer_products(const ConvShape& shape);
+/// Whether filters that share sums pay on 64-bit Arm: whole blocks of filters, long windows that fit the caches, and
+/// enough pixels for the lanes.
+bool shares_sums(const ConvShape& shape);
 /// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
 bool has_several_pixels(const ConvShape& shape);
 
@@ -39,14 +42,17 @@ bool has_several_pixels(const ConvShape& shape);
 constexpr int kTileChannels = 64, kTileRows = 16;
 /// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
 constexpr int kStepChannels = 4, kRunSteps = 6;
+/// Positions of the longest window whose filters share sums.
+constexpr int kMostSharedPositions = 9216;
 /// `pixel_tile` of the kernels.
 constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kCarrySavePixels = 7,
-              kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
+              kPopcountPixels = 28, kPairTablePixels = 4, kSharedSumsPixels = 128, kCountPixels = 2,
+              kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {
-  bool has_tiles;        ///< its matrix unit (AMX) may be used
-  bool has_fast_lookup;  ///< one operation looks up 16 bytes: not on 32-bit Arm, Cortex-A57 and A72
+  bool has_tiles;  ///< its matrix unit (AMX) may be used
+  bool is_64_bit;  ///< of Arm's: has the registers for sums that filters share
 };
 
 /// A kernel for binary convolutions, as cost models know it.

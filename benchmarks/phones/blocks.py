@@ -38,16 +38,20 @@ def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> 
     if static_qemu:
         return _logged(static_qemu, ["-cpu", cpu, *command])
     with tempfile.NamedTemporaryFile() as counts:
-        plugin = f"{_plugin()},out={counts.name}"
-        run = [_tool(QEMU, "qemu-user"), "-cpu", cpu, "-plugin", plugin, *command]
-        done = subprocess.run(run, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(run)} ended with {done.returncode}:\n{done.stderr}")
+        run_with_plugin(f"{plugin(PLUGIN_SOURCE)},out={counts.name}", command, cpu)
         found: Blocks = Counter()
         for line in Path(counts.name).read_text().splitlines():
             count, function, *code = line.split()
             found[Block(function, tuple(code))] += int(count)
         return found
+
+
+def run_with_plugin(options: str, command: Sequence[str], cpu: str) -> None:
+    """Runs a program under the system's qemu with a plugin: its file, and what it is told."""
+    run = [_tool(QEMU, "qemu-user"), "-cpu", cpu, "-plugin", options, *command]
+    done = subprocess.run(run, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(run)} ended with {done.returncode}:\n{done.stderr}")
 
 
 def _logged(qemu: str, run: Sequence[str]) -> Blocks:
@@ -111,15 +115,15 @@ def blocks_of_a_pass(
     return found
 
 
-@lru_cache(maxsize=1)
-def _plugin() -> Path:
-    folder = tempfile.mkdtemp(prefix="count_blocks")
-    plugin = Path(folder) / "count_blocks.so"
+@lru_cache
+def plugin(source: Path) -> Path:
+    """A compiled plugin of qemu."""
+    library = Path(tempfile.mkdtemp(prefix=source.stem)) / f"{source.stem}.so"
     compiler = _tool("cc", "gcc")
     subprocess.run(
-        [compiler, "-O2", "-shared", "-fPIC", str(PLUGIN_SOURCE), "-o", str(plugin)], check=True
+        [compiler, "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True
     )
-    return plugin
+    return library
 
 
 def _tool(name: str, package: str) -> str:

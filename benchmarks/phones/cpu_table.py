@@ -57,16 +57,13 @@ def main() -> None:
     variants: dict[tuple[str, CpuFacts], dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores:
         core = CORES[name]
-        facts = CpuFacts(core.isa, 1, has_fast_lookup=core.has_fast_lookup)
+        facts = CpuFacts(core.isa, 1)
         variants[core.emulated, facts][name] = core
     cycles: dict[str, dict[str, Weights]] = defaultdict(dict)
     for (cpu, facts), cores in variants.items():
         for kernel, fits in fitted(arguments.program, cpu, facts, cores, layers).items():
             cycles[kernel] |= fits
-    known = {
-        name: {"isa": CORES[name].isa, "has_fast_lookup": CORES[name].has_fast_lookup,
-               "model": CORES[name].model} for name in arguments.cores
-    }  # fmt: skip
+    known = {name: {"isa": CORES[name].isa, "model": CORES[name].model} for name in arguments.cores}
     write_results(arguments.output, {"terms": TERMS, "cores": known, "cycles": cycles})
 
 

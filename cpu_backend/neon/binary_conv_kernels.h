@@ -5,7 +5,7 @@
 
 namespace phonebit::engine::cpu {
 
-extern const BinaryConvKernel kPairTableConv_neon;
+extern const BinaryConvKernel kSharedSumsConv_neon;
 extern const BinaryConvKernel kCountConv_neon;
 
 }  // namespace phonebit::engine::cpu

@@ -3,7 +3,7 @@
 
 namespace phonebit::engine::cpu {
 
-const BinaryConvKernel* const kBinaryConv_sme2[] = {&kOuterProductConv_sme2, &kPairTableConv_neon,
+const BinaryConvKernel* const kBinaryConv_sme2[] = {&kOuterProductConv_sme2, &kSharedSumsConv_neon,
                                                     &kCountConv_neon, nullptr};
 
 }  // namespace phonebit::engine::cpu

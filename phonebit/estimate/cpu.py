@@ -60,7 +60,7 @@ def cpu_table() -> dict[str, Any]:
 def cpu_facts(core: str) -> CpuFacts:
     """A core of the table, as kernel selection sees it."""
     known = cpu_table()["cores"][core]
-    return CpuFacts(known["isa"], cores=1, has_fast_lookup=known["has_fast_lookup"])
+    return CpuFacts(known["isa"], cores=1)
 
 
 def kernel_name(layer: LayerShape, cpu: CpuFacts) -> str:

@@ -207,11 +207,11 @@ void check_rule(const Isa& isa, const ConvShape& s) {
                 {"carry_save", "carry_save"},
                 {"popcount", "bconv2d_b"},
                 {"pair_table", "avx2pairtable"},
-                {"window", "neonpairtable"},
+                {"shared_sums", "neonsharedsums"},
                 {"count", "neoncnt"}};
   ConvShape probe;
   shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
-  const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonpairtable", probe)};
+  const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonsharedsums", probe)};
   const BinaryConvRule* const rule = binary_conv_rule(isa.name, s, traits);
   REQUIRE(rule != nullptr);
   const BinaryConvKernel* const* kernel = isa.binary_conv;
@@ -222,13 +222,14 @@ void check_rule(const Isa& isa, const ConvShape& s) {
   FAIL_CHECK("planning expects ", rule->name, ", ", (*kernel)->name, " serves");
 }
 
-void check_case(std::mt19937& random, const Case& c) {
+void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = nullptr) {
   ConvShape s;
   if (!shape_of(c, &s)) return;
   INFO(describe(s), ", PHONEBIT_TEST_SEED=", test_seed());
   Data data;
   data.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   data.weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
+  if (weights != nullptr) std::fill(data.weights.begin(), data.weights.end(), *weights);
   plain_loop(s, &data);
   for (const Isa* const isa : supported_isas()) {
     INFO(isa->name);
@@ -301,6 +302,22 @@ TEST_CASE("layers as networks have them") {
     check_case(random, {1, 1, in_c, 65, one, one, 0});
     check_case(random, {1, 1, in_c * 8 + 1, 320, one, one, 0});
   }
+}
+
+/// Windows around what decides about groups of filters, and weights of which all are in one pattern.
+TEST_CASE("layers whose filters share sums") {
+  std::mt19937 random(test_seed());
+  const Window same = {3, 1, 1, 1, 1}, dilated = {3, 1, 2, 2, 2}, one = {1, 1, 1, 0, 0};
+  for (int in_c : {32, 96, 160, 256, 480, 1024}) {
+    const Case c = {12, 11, in_c, 64, same, in_c == 96 ? dilated : same, (int)(random() % 3) - 1};
+    check_case(random, c);
+    for (const uint32_t weights : {0u, 0xffffffffu, 1u}) check_case(random, c, &weights);
+  }
+  for (const uint32_t weights : {0u, 0xffffffffu, 2u})
+    check_case(random, {7, 7, 992, 64, one, one, 0}, &weights);
+  check_case(random, {8, 8, 1024, 64, same, same, 0});
+  check_case(random, {12, 11, 64, 96, same, same, 0});
+  check_case(random, {7, 7, 1056, 128, one, one, 0});
 }
 
 TEST_CASE("random geometries") {

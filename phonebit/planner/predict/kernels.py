@@ -39,14 +39,13 @@ class CpuFacts:
     Args:
         isa: A name of ``_runtime.isa_names()``, as "neon_dotprod".
         has_tiles: Whether the matrix unit (AMX) serves binary convolutions.
-        has_fast_lookup: Whether one operation looks up 16 bytes; not on 32-bit Arm, Cortex-A57 and
-            A72.
+        is_64_bit: Of Arm's: has the registers for sums that filters share.
     """
 
     isa: str
     cores: int
     has_tiles: bool = False
-    has_fast_lookup: bool = True
+    is_64_bit: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
         return CpuKernel(layer.family, PIXEL_TILE, layer.word_taps)
     if layer.groups > 1:
         return CpuKernel("binary_conv2d grouped", PIXEL_TILE, layer.word_taps)
-    facts = cpu.isa, cpu.has_tiles, cpu.has_fast_lookup
+    facts = cpu.isa, cpu.has_tiles, cpu.is_64_bit
     name, *work = _runtime.cpu_kernel(*facts, layer, part.rows)
     return CpuKernel(f"binary_conv2d {name}", *work)
 

@@ -156,7 +156,7 @@ def test_the_command_says_that_nothing_is_measured(cli: Cli, network: Path, tmp_
     board = tmp_path / "board.toml"
     board.write_text(BOARD)
     text = cli("estimate", network, "--phone", board).out
-    assert "modelled, not measured" in text and "binary_conv2d window" in text
+    assert "modelled, not measured" in text and "binary_conv2d shared_sums" in text
     document = cli("estimate", network, "--phone", board, "--json").document
     assert document["basis"] == "modelled, not measured"
     (core,) = document["processors"]

@@ -1,0 +1,119 @@
+// Packs filters that share sums.
+#include "shared_lists.h"
+
+#include "portable/intrinsics.h"
+#include "select.h"
+#include "shared_entries.h"
+
+namespace phonebit::engine::cpu {
+namespace {
+
+#include "portable/padded_map.inl"
+
+inline int filter_bit(const uint32_t* filter, int position) {
+  return filter[position / 32] >> (position % 32) & 1;
+}
+
+/// Lists positions into chunks.
+struct ListWriter {
+  const SharedPlanes& planes;
+  uint16_t* out;
+  int in_chunk = 0, length = 0;  // positions of the chunk so far, and of the open part
+
+  void put(int position, int targets_if_full) {
+    if (in_chunk + length == planes.halves() * kChunk) end(targets_if_full, true);
+    if (length++ == 0) ++out;
+    *out++ = (uint16_t)planes.offset(position);
+  }
+  void end(int targets, bool ends_chunk) {
+    if (in_chunk + length == 0) return;
+    if (length == 0) ++out;
+    for (; length % (planes.halves() * kUnit) != 0; ++length)
+      *out++ = (uint16_t)planes.offset(planes.positions);
+    out[-1 - length] =
+        (uint16_t)(length / (planes.halves() * kUnit) | (ends_chunk ? kEnd : 0) | targets << kFirstFilter);
+    in_chunk = ends_chunk ? 0 : in_chunk + length;
+    length = 0;
+  }
+};
+
+/// The list of some filters; T's with it. The last filter's patterns come before those that differ from them by its bit
+/// only, and are summed on with these: so the others need one addition for both.
+PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* filters, int filter_count,
+                                   int segment, bool sums_all, uint16_t* out) {
+  ListWriter list = {planes, out};
+  const int count = planes.positions, begin = count / planes.segments * segment,
+            end = begin + count / planes.segments;
+  uint8_t own[kMostSharedPositions] = {};  // patterns of the positions
+  for (int i = begin; i < end; ++i)
+    for (int f = 0; f < filter_count; ++f) own[i] |= filter_bit(filters + f * (count / 32), i) << f;
+  const int last = 1 << (filter_count - 1), all = sums_all ? 2 * last : 0;
+  for (int pattern = 0; pattern < last; ++pattern) {
+    const int targets = pattern | all;
+    for (int bit = last; bit >= 0; bit -= last) {
+      if (targets == 0 && bit == 0) continue;
+      for (int i = begin; i < end; ++i)
+        if (own[i] == (pattern | bit)) list.put(i, targets | bit);
+      list.end(bit != 0 ? last : targets, bit == 0 || targets == 0);
+    }
+  }
+  int used = 0;
+  for (int i = begin; i < end; ++i) used |= own[i];
+  for (int f = 0; f < filter_count; ++f)  // a filter without ones has a sum, too
+    if (segment == 0 && !(used >> f & 1)) *list.out++ = (uint16_t)(kEnd | 1 << (kFirstFilter + f));
+  *list.out++ = 0;
+  return list.out;
+}
+
+}  // namespace
+
+/// Of the lists of a block: with a head and up to 15 zeros for each pattern, a head for each chunk, 0 behind a group.
+size_t block_entries(const ConvShape& s) {
+  const SharedPlanes planes(s);
+  const int patterns = planes.segments << planes.group_filters;
+  return (size_t)((kChannelBlock + planes.group_filters - 1) / planes.group_filters) *
+         (planes.positions + (planes.halves() * kUnit + 1) * patterns + 2 * (planes.positions / kChunk) +
+          planes.segments);
+}
+
+size_t packed_list_bytes(const ConvShape& s) {
+  return neon_entries_bytes(s) +
+         sizeof(uint16_t) * (block_entries(s) * block_count(s) + 32);  // loops read ahead
+}
+
+void pack_lists(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
+  neon_pack_entries(s, weights, thresholds, true, packed);
+  const SharedPlanes planes(s);
+  const int count = planes.positions;
+  const int classes = ((const BorderTable*)packed)->count();
+  int32_t* entries = (int32_t*)((char*)packed + border_table_bytes(s));
+  for (int c = 0; c < s.out_c; ++c) {
+    int ones = 0;
+    for (int i = 0; i < count; ++i) ones += filter_bit(weights + (size_t)c * (count / 32), i);
+    // What is compared, or goes to the epilogue, is d - ones, and not from -2^15 on.
+    for (int i = 0; i < classes; ++i) {
+      int32_t* of_class = entries + ((size_t)c / kChannelBlock * classes + i) * kChannelBlock;
+      const int lane = c % kChannelBlock;
+      if (thresholds == nullptr) {
+        of_class[lane] += 65536 - 2 * ones;
+      } else {
+        const int limit = ((uint16_t*)of_class)[lane];
+        ((int16_t*)of_class)[lane] = (int16_t)((limit < count + 1 ? limit : count + 1) - ones);
+      }
+    }
+  }
+  uint16_t* lists = (uint16_t*)((char*)packed + neon_entries_bytes(s));
+  for (int block = 0; block < block_count(s); ++block, lists += block_entries(s)) {
+    uint16_t* out = lists;
+    const int channels = channels_of(s, block);
+    for (int segment = 0; segment < planes.segments; ++segment) {
+      for (int c = 0, filters; c < channels; c += filters) {
+        filters = planes.filters_from(c, channels);
+        out = pack_group(planes, weights + (size_t)c * (count / 32), filters, segment, c == 0, out);
+      }
+    }
+    weights += (size_t)channels * (count / 32);
+  }
+}
+
+}  // namespace phonebit::engine::cpu

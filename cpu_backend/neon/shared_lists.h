@@ -1,0 +1,26 @@
+// Lists of positions of filters that share sums (binary_conv_shared_sums.cpp).
+#pragma once
+
+#include "shared_planes.h"
+
+namespace phonebit::engine::cpu {
+
+constexpr int kMostFilters = 6;
+constexpr int kUnit = 16, kMostUnits = 15;  // a chunk of a list: its sum has 8 digits
+constexpr int kChunk = kUnit * kMostUnits, kDigits = 8;
+
+/// Packed: [shared_entries.h][lists]. A list is parts of chunks, each [head][positions], and 0. Head: how many units of
+/// positions; whether the chunk ends; and, bit by bit, to which filters its sum up to there goes, T being the last.
+constexpr int kEnd = 1 << 4, kFirstFilter = 5;
+
+inline int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
+inline int channels_of(const ConvShape& s, int block) {
+  const int left = s.out_c - block * kChannelBlock;
+  return left < kChannelBlock ? left : kChannelBlock;
+}
+
+size_t block_entries(const ConvShape& s);
+size_t packed_list_bytes(const ConvShape& s);
+void pack_lists(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed);
+
+}  // namespace phonebit::engine::cpu

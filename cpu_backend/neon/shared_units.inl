@@ -1,0 +1,100 @@
+// Sums of positions for binary_conv_shared_sums.cpp; included within its anonymous namespace.
+
+/// Adds units of 16 positions to a sum of eight digits, or of 16 in either half. In assembly for the in-order cores,
+/// which run it as it stands; the orders were found by hill climbing on llvm-mca's cycles for Cortex-A53. Software
+/// pipeline: a unit's last carries are added with the next unit, whose list has been read.
+template <bool kHalves>
+PHONEBIT_INLINE void sum_units(const uint8_t* planes, const uint16_t* list, int64_t units, Plane& s1,
+                               Plane& s2, Plane& s4, Plane& s8, Plane& s16, Plane& s32, Plane& s64,
+                               Plane& s128) {
+  // clang-format off
+// v0-15 planes of positions and, in their place, carries; v26-27 carries; x3-16 offsets of planes.
+#define E(D, A, B) "eor " D ".16b, " A ".16b, " B ".16b\n"
+#define A(D, A, B) "and " D ".16b, " A ".16b, " B ".16b\n"
+#define B(D, A, B) "bit " D ".16b, " A ".16b, " B ".16b\n"
+#define I(R, AT) "ldrh w" #R ", [%[list], #" #AT "]\n"
+#define L(V, R) "ldr q" #V ", [%[planes], x" #R "]\n"
+// Halves: four offsets in a register.
+#define Q(R, AT) "ldr x" #R ", [%[list], #" #AT "]\n"
+#define C(D, R, BIT) "ubfx x" #D ", x" #R ", #" #BIT ", #16\n"
+#define P(R) "add x" #R ", %[planes], x" #R "\n"
+#define D(V, R) "ldr d" #V ", [%[planes], x" #R "]\n"
+#define H(V, R) "ld1 {v" #V ".d}[1], [x" #R "]\n"
+#define UNIT \
+      L(0, 3) L(1, 4) E("v8", "v10", "v8") E("v12", "v14", "v12") L(7, 12) L(2, 5) E("v1", "v0", "v1") L(4, 7) \
+      B("v10", "%[s2]", "v8") E("%[s2]", "%[s2]", "v8") L(3, 6) I(4, 26) L(5, 8) B("v0", "%[s1]", "v1") I(5, 28) \
+      B("v14", "%[s2]", "v12") E("v3", "v2", "v3") L(8, 9) E("%[s1]", "%[s1]", "v1") L(9, 10) \
+      E("%[s2]", "%[s2]", "v12") E("v10", "v14", "v10") I(3, 24) I(6, 30) B("v2", "%[s1]", "v3") \
+      E("%[s1]", "%[s1]", "v3") E("v5", "v4", "v5") B("v14", "%[s4]", "v10") L(12, 3) I(8, 34) I(7, 32) I(10, 38) \
+      B("v4", "%[s1]", "v5") L(15, 6) E("v6", "v14", "v6") E("v9", "v8", "v9") E("%[s4]", "%[s4]", "v10") L(11, 14) \
+      I(6, 54) E("%[s1]", "%[s1]", "v5") B("v14", "%[s8]", "v6") E("%[s8]", "%[s8]", "v6") L(6, 11) I(9, 36) \
+      L(10, 13) E("v0", "v2", "v0") I(12, 42) E("v7", "v6", "v7") L(13, 4) I(13, 48) A("v26", "%[s16]", "v14") \
+      B("v2", "%[s2]", "v0") E("%[s16]", "%[s16]", "v14") B("v6", "%[s1]", "v7") E("%[s1]", "%[s1]", "v7") \
+      E("v11", "v10", "v11") I(14, 50) L(14, 5) E("%[s2]", "%[s2]", "v0") E("v4", "v6", "v4") B("v8", "%[s1]", "v9") \
+      E("%[s1]", "%[s1]", "v9") E("v13", "v12", "v13") A("v27", "%[s32]", "v26") I(4, 46) B("v6", "%[s2]", "v4") \
+      E("%[s32]", "%[s32]", "v26") B("v10", "%[s1]", "v11") E("%[s1]", "%[s1]", "v11") E("%[s2]", "%[s2]", "v4") \
+      I(11, 40) A("v26", "%[s64]", "v27") E("v2", "v6", "v2") E("v15", "v14", "v15") B("v12", "%[s1]", "v13") \
+      E("%[s1]", "%[s1]", "v13") I(3, 44) E("%[s64]", "%[s64]", "v27") B("v6", "%[s4]", "v2") \
+      E("%[s4]", "%[s4]", "v2") E("%[s128]", "%[s128]", "v26") B("v14", "%[s1]", "v15") E("%[s1]", "%[s1]", "v15") \
+      I(5, 52)
+#define UNIT_OF_HALVES \
+      C(12, 3, 16) C(13, 3, 32) C(15, 4, 16) C(16, 4, 32) C(11, 3, 0) C(3, 3, 48) C(14, 4, 0) C(4, 4, 48) P(3) P(12) \
+      D(0, 11) D(1, 13) E("v12", "v14", "v12") E("v8", "v10", "v8") H(0, 12) C(11, 5, 0) P(15) C(12, 5, 16) \
+      C(13, 5, 32) C(5, 5, 48) H(1, 3) D(2, 14) D(3, 16) B("v10", "%[s2]", "v8") E("%[s2]", "%[s2]", "v8") \
+      E("v1", "v0", "v1") H(2, 15) P(5) Q(3, 64) P(4) D(4, 11) P(12) B("v14", "%[s2]", "v12") H(3, 4) \
+      B("v0", "%[s1]", "v1") D(5, 13) H(4, 12) E("%[s1]", "%[s1]", "v1") E("v10", "v14", "v10") E("v3", "v2", "v3") \
+      H(5, 5) C(14, 6, 0) C(11, 7, 0) C(15, 6, 16) C(13, 7, 32) C(16, 6, 32) B("v14", "%[s4]", "v10") \
+      E("v5", "v4", "v5") B("v2", "%[s1]", "v3") E("%[s1]", "%[s1]", "v3") E("%[s4]", "%[s4]", "v10") D(9, 13) \
+      E("%[s2]", "%[s2]", "v12") E("v6", "v14", "v6") D(7, 16) D(8, 11) B("v4", "%[s1]", "v5") E("v0", "v2", "v0") \
+      E("%[s1]", "%[s1]", "v5") B("v14", "%[s8]", "v6") E("%[s8]", "%[s8]", "v6") D(6, 14) P(15) C(14, 8, 0) \
+      C(12, 7, 16) P(12) C(6, 6, 48) C(7, 7, 48) C(13, 9, 32) H(6, 15) P(6) H(8, 12) C(11, 9, 0) P(7) C(15, 8, 16) \
+      C(16, 8, 32) C(12, 9, 16) C(8, 8, 48) C(9, 9, 48) H(7, 6) P(15) D(12, 11) D(11, 16) P(8) H(9, 7) D(10, 14) \
+      E("v7", "v6", "v7") H(11, 8) A("v26", "%[s16]", "v14") H(10, 15) E("v9", "v8", "v9") B("v2", "%[s2]", "v0") \
+      B("v6", "%[s1]", "v7") E("%[s1]", "%[s1]", "v7") E("v11", "v10", "v11") E("%[s2]", "%[s2]", "v0") \
+      E("%[s16]", "%[s16]", "v14") Q(4, 72) P(12) Q(5, 80) D(13, 13) B("v8", "%[s1]", "v9") E("v4", "v6", "v4") \
+      E("%[s1]", "%[s1]", "v9") H(12, 12) P(9) Q(8, 104) C(14, 10, 0) C(15, 10, 16) C(16, 10, 32) C(10, 10, 48) P(10) \
+      P(15) D(15, 16) H(13, 9) B("v6", "%[s2]", "v4") D(14, 14) Q(7, 96) A("v27", "%[s32]", "v26") \
+      B("v10", "%[s1]", "v11") E("%[s1]", "%[s1]", "v11") E("v13", "v12", "v13") E("%[s32]", "%[s32]", "v26") \
+      H(15, 10) H(14, 15) Q(6, 88) E("v2", "v6", "v2") B("v12", "%[s1]", "v13") A("v26", "%[s64]", "v27") \
+      E("%[s1]", "%[s1]", "v13") E("v15", "v14", "v15") E("%[s2]", "%[s2]", "v4") B("v6", "%[s4]", "v2") \
+      E("%[s64]", "%[s64]", "v27") E("%[s128]", "%[s128]", "v26") E("%[s4]", "%[s4]", "v2") Q(10, 120) \
+      B("v14", "%[s1]", "v15") E("%[s1]", "%[s1]", "v15") Q(9, 112)
+#define SUM(FIRST, BYTES, BEGIN, UNIT, END) \
+  asm volatile( \
+      "movi v6.16b, #0\n" "movi v8.16b, #0\n" "movi v10.16b, #0\n" "movi v12.16b, #0\n" "movi v14.16b, #0\n" \
+      FIRST "1:\n" BEGIN UNIT \
+      "subs %w[units], %w[units], #1\n" \
+      "add %[list], %[list], #" #BYTES "\n" \
+      END "b.ne 1b\n" \
+      E("v8", "v10", "v8") B("v10", "%[s2]", "v8") E("%[s2]", "%[s2]", "v8") E("v12", "v14", "v12") \
+      B("v14", "%[s2]", "v12") E("%[s2]", "%[s2]", "v12") E("v10", "v14", "v10") B("v14", "%[s4]", "v10") \
+      E("%[s4]", "%[s4]", "v10") E("v6", "v14", "v6") B("v14", "%[s8]", "v6") E("%[s8]", "%[s8]", "v6") \
+      A("v26", "%[s16]", "v14") E("%[s16]", "%[s16]", "v14") A("v27", "%[s32]", "v26") \
+      E("%[s32]", "%[s32]", "v26") A("v26", "%[s64]", "v27") E("%[s64]", "%[s64]", "v27") \
+      E("%[s128]", "%[s128]", "v26") \
+      : [list] "+&r"(list), [units] "+&r"(units), [s1] "+&w"(s1), [s2] "+&w"(s2), [s4] "+&w"(s4), [s8] "+&w"(s8), \
+        [s16] "+&w"(s16), [s32] "+&w"(s32), [s64] "+&w"(s64), [s128] "+&w"(s128) \
+      : [planes] "r"(planes) \
+      : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
+        "v15", "v26", "v27", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16")
+  if constexpr (kHalves) {
+    SUM(Q(3, 0) Q(4, 8) Q(5, 16) Q(6, 24) Q(7, 32) Q(8, 40) Q(9, 48) Q(10, 56), 64, "", UNIT_OF_HALVES, "");
+  } else {
+    SUM(I(3, 0) I(4, 2) I(5, 4) I(6, 6) I(7, 8) I(8, 10) I(9, 12) I(10, 14) I(11, 16) I(12, 18) I(13, 20) I(14, 22), 32,
+        "// begin shared_sums 8192 MAC\n", UNIT, "// end shared_sums\n");
+  }
+#undef SUM
+#undef UNIT
+#undef UNIT_OF_HALVES
+#undef E
+#undef A
+#undef B
+#undef I
+#undef L
+#undef Q
+#undef C
+#undef P
+#undef D
+#undef H
+  // clang-format on
+}
