@@ -5,9 +5,14 @@
 namespace phonebit::engine::cpu {
 namespace {
 
+#include "avx512/shared_sums_shape.inl"
 #include "portable/border_classes.inl"
 
 constexpr int kCarrySaveChannels = 128;
+/// Taps and channels of a window.
+constexpr int kLeastSharedPositions = 576;
+/// Of a hundred lanes, how many must be pixels: with short windows and long ones (measured on Zen 4).
+constexpr int kFullLanesOfShort = 75, kFullLanesOfLong = 55, kLongWindow = 1000;
 /// Multiply-accumulates of a layer: some 2000 cycles of NEON.
 constexpr int64_t kLeastStreamedMacs = 1 << 17;
 
@@ -16,6 +21,7 @@ int rounded_up(int count, int multiple) { return (count + multiple - 1) / multip
 bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
 bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
 bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
+bool serves_by_shared_sums(const ConvShape& s, const CpuTraits&) { return pays_shared_sums(s); }
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
 bool serves_by_outer_products(const ConvShape& s, const CpuTraits&) { return pays_outer_products(s); }
 bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
@@ -24,6 +30,7 @@ bool serves_by_lookup(const ConvShape&, const CpuTraits& cpu) { return cpu.has_f
 // Best first; the last one of an instruction set serves every shape.
 constexpr BinaryConvRule kAvx512Rules[] = {{"dense", serves_dense, kDensePixels, false},
                                            {"tiles", serves_by_tiles, kMatrixPixels, false},
+                                           {"shared_sums", serves_by_shared_sums, kSharedSumsPixels, false},
                                            {"carry_save", serves_by_carries, kCarrySavePixels, false},
                                            {"popcount", serves_all, kPopcountPixels, false}};
 constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
@@ -57,6 +64,17 @@ bool is_dense(const ConvShape& s) {
 bool fills_tiles(const ConvShape& s) {
   const int steps = (s.in_c + kTileChannels - 1) / kTileChannels * s.kernel_h * s.kernel_w;
   return s.in_c >= kTileChannels / 2 && s.out_h * s.out_w >= kTileRows && steps >= 2;
+}
+
+bool pays_shared_sums(const ConvShape& s) {
+  if (s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 || s.dilation_w != 1) return false;
+  if (s.in_c % 32 != 0 || s.out_c % kChannelBlock != 0) return false;
+  if (window_positions(s) < kLeastSharedPositions || window_positions(s) > kMostSharedPositions) return false;
+  if (all_planes_bytes(s) > kMostPlanesBytes || padded_row_bytes(s) > kMostRowBytes) return false;
+  const int groups = s.out_h * row_groups(s), full = groups / tile_groups(s) * tile_groups(s);
+  const int rest = groups - full > 32 ? 64 : groups > full ? 32 : 0;
+  const int least = window_positions(s) < kLongWindow ? kFullLanesOfShort : kFullLanesOfLong;
+  return s.out_h * s.out_w * int64_t{100} >= int64_t{full + rest} * kGroupPixels * least;
 }
 
 bool saves_carries(const ConvShape& s) {

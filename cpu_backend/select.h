@@ -25,6 +25,9 @@ bool is_dense(const ConvShape& shape);
 /// and where sums are so short that taking them out of the unit costs more than making them (1x1 windows of
 /// 64 channels).
 bool fills_tiles(const ConvShape& shape);
+/// Whether filters that share sums of planes pay: not where most lanes of a tile would be empty, and where classes are
+/// so short that adding them takes as long as making them.
+bool pays_shared_sums(const ConvShape& shape);
 /// Whether carry-save adders over the rows of 3x3 windows pay. Below 128 channels a tile's sums are too
 /// short: what is done once a tile, and the re-coded map, nine times as large as the map, cost what the
 /// carries save.
@@ -40,8 +43,9 @@ constexpr int kTileChannels = 64, kTileRows = 16;
 /// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
 constexpr int kStepChannels = 4, kRunSteps = 6;
 /// `pixel_tile` of the kernels.
-constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kCarrySavePixels = 7,
-              kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
+constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kSharedSumsPixels = 224,
+              kCarrySavePixels = 7, kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2,
+              kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {

@@ -15,6 +15,7 @@ struct Case {
   int in_h, in_w, in_c, out_c;
   Window rows, columns;
   int pad_value;
+  bool alike = false;  // filters that differ in few bits
 };
 
 /// Returns false when no window fits.
@@ -204,6 +205,7 @@ void check_rule(const Isa& isa, const ConvShape& s) {
                 {"dense", "neoncnt"},
                 {"tiles", "_tiles__"},
                 {"outer_products", "sme2bmopa"},
+                {"shared_sums", "shared_sums"},
                 {"carry_save", "carry_save"},
                 {"popcount", "bconv2d_b"},
                 {"pair_table", "avx2pairtable"},
@@ -229,6 +231,11 @@ void check_case(std::mt19937& random, const Case& c) {
   Data data;
   data.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   data.weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
+  if (c.alike) {
+    const size_t filter_words = data.weights.size() / s.out_c;
+    for (size_t i = filter_words; i < data.weights.size(); ++i)
+      data.weights[i] = data.weights[i % filter_words] ^ (data.weights[i] % 32 == 0 ? 1 : 0);
+  }
   plain_loop(s, &data);
   for (const Isa* const isa : supported_isas()) {
     INFO(isa->name);
@@ -300,6 +307,27 @@ TEST_CASE("layers as networks have them") {
     check_case(random, {4, 4, in_c, 130, whole, whole, 0});
     check_case(random, {1, 1, in_c, 65, one, one, 0});
     check_case(random, {1, 1, in_c * 8 + 1, 320, one, one, 0});
+  }
+}
+
+/// Maps of one tile and of several, narrow and wide; windows of each number of filters that share sums, and of digits.
+TEST_CASE("filters that share sums") {
+  std::mt19937 random(test_seed());
+  const Window same = {3, 1, 1, 1, 1}, before = {3, 1, 1, 2, 0}, inside = {3, 1, 1, 0, 0},
+               five = {5, 1, 1, 2, 2};
+  const Case cases[] = {
+      {14, 16, 64, 64, same, same, 0},           {14, 17, 64, 128, before, inside, 1},
+      {20, 31, 64, 64, same, same, -1},          {14, 56, 64, 64, inside, before, 0},
+      {13, 14, 128, 64, same, same, 0, true},    {16, 15, 64, 64, five, five, 0},
+      {15, 16, 96, 64, five, same, 1},           {15, 14, 256, 64, same, same, 0},
+      {13, 13, 256, 64, before, same, 1, true},  {18, 24, 256, 64, same, same, 0, false},
+      {17, 24, 128, 64, same, before, -1, true},
+  };
+  for (const Case& c : cases) {
+    ConvShape s;
+    REQUIRE(shape_of(c, &s));
+    CHECK(pays_shared_sums(s));
+    check_case(random, c);
   }
 }
 
