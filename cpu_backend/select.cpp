@@ -7,9 +7,14 @@
 namespace phonebit::engine::cpu {
 namespace {
 
+#include "avx512/shared_sums_shape.inl"
 #include "portable/border_classes.inl"
 
 constexpr int kCarrySaveChannels = 128;
+/// Taps and channels of a window.
+constexpr int kLeastSharedPositions = 576;
+/// Of a hundred lanes, how many must be pixels: with short windows and long ones (measured on Zen 4).
+constexpr int kFullLanesOfShort = 75, kFullLanesOfLong = 55, kLongWindow = 1000;
 /// Multiply-accumulates of a layer: some 2000 cycles of NEON.
 constexpr int64_t kLeastStreamedMacs = 1 << 17;
 
@@ -18,27 +23,30 @@ int rounded_up(int count, int multiple) { return (count + multiple - 1) / multip
 bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
 bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
 bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
+bool serves_by_sums_of_avx512(const ConvShape& s, const CpuTraits&) { return shares_sums_avx512(s); }
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
 bool serves_by_outer_products(const ConvShape& s, const CpuTraits&) { return pays_outer_products(s); }
 bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
-bool serves_by_shared_sums(const ConvShape& s, const CpuTraits& cpu) {
-  return cpu.is_64_bit && shares_sums(s);
+bool serves_by_sums_of_neon(const ConvShape& s, const CpuTraits& cpu) {
+  return cpu.is_64_bit && shares_sums_neon(s);
 }
 
 // Best first; the last one of an instruction set serves every shape.
-constexpr BinaryConvRule kAvx512Rules[] = {{"dense", serves_dense, kDensePixels, false},
-                                           {"tiles", serves_by_tiles, kMatrixPixels, false},
-                                           {"carry_save", serves_by_carries, kCarrySavePixels, false},
-                                           {"popcount", serves_all, kPopcountPixels, false}};
+constexpr BinaryConvRule kAvx512Rules[] = {
+    {"dense", serves_dense, kDensePixels, false},
+    {"tiles", serves_by_tiles, kMatrixPixels, false},
+    {"shared_sums", serves_by_sums_of_avx512, kSharedAvx512Pixels, false},
+    {"carry_save", serves_by_carries, kCarrySavePixels, false},
+    {"popcount", serves_all, kPopcountPixels, false}};
 constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
                                          {"pair_table", serves_all, kPairTablePixels, true}};
 constexpr BinaryConvRule kNeonRules[] = {{"dense", serves_one_pixel, kDensePixels, false},
-                                         {"shared_sums", serves_by_shared_sums, kSharedSumsPixels, false},
+                                         {"shared_sums", serves_by_sums_of_neon, kSharedNeonPixels, false},
                                          {"count", serves_all, kCountPixels, false}};
 constexpr BinaryConvRule kSme2Rules[] = {
     {"outer_products", serves_by_outer_products, kOuterProductPixels, false},
     {"dense", serves_one_pixel, kDensePixels, false},
-    {"shared_sums", serves_by_shared_sums, kSharedSumsPixels, false},
+    {"shared_sums", serves_by_sums_of_neon, kSharedNeonPixels, false},
     {"count", serves_all, kCountPixels, false}};
 constexpr BinaryConvRule kScalarRules[] = {{"popcount", serves_all, kScalarPixels, false}};
 
@@ -63,6 +71,17 @@ bool fills_tiles(const ConvShape& s) {
   return s.in_c >= kTileChannels / 2 && s.out_h * s.out_w >= kTileRows && steps >= 2;
 }
 
+bool shares_sums_avx512(const ConvShape& s) {
+  if (s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 || s.dilation_w != 1) return false;
+  if (s.in_c % 32 != 0 || s.out_c % kChannelBlock != 0) return false;
+  if (window_positions(s) < kLeastSharedPositions || window_positions(s) > kMostSharedPositions) return false;
+  if (all_planes_bytes(s) > kMostPlanesBytes || padded_row_bytes(s) > kMostRowBytes) return false;
+  const int groups = s.out_h * row_groups(s), full = groups / tile_groups(s) * tile_groups(s);
+  const int rest = groups - full > 32 ? 64 : groups > full ? 32 : 0;
+  const int least = window_positions(s) < kLongWindow ? kFullLanesOfShort : kFullLanesOfLong;
+  return s.out_h * s.out_w * int64_t{100} >= int64_t{full + rest} * kGroupPixels * least;
+}
+
 bool saves_carries(const ConvShape& s) {
   return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 &&
          s.dilation_w == 1 && s.in_c % 32 == 0 && s.in_c >= kCarrySaveChannels;
@@ -73,10 +92,15 @@ bool pays_outer_products(const ConvShape& s) {
   return window * s.out_c * s.out_h * s.out_w >= kLeastStreamedMacs;
 }
 
-bool shares_sums(const ConvShape& s) {
+bool shares_sums_neon(const ConvShape& s) {
   const SharedPlanes planes(s);
-  return s.out_c % 32 == 0 && planes.positions >= 256 && planes.positions <= kMostSharedPositions &&
+  return s.out_c % 32 == 0 && planes.positions >= 256 && planes.positions <= kMostNeonPositions &&
          planes.offset(planes.positions) < kMostPlaneBytes && s.out_h * s.out_w >= 49;
+}
+
+bool has_enough_tiles(const ConvShape& s, int pixel_tile, int threads) {
+  const int tiles = (s.out_h * s.out_w + pixel_tile - 1) / pixel_tile;
+  return pixel_tile <= kMatrixPixels || tiles * ((s.out_c + kChannelBlock - 1) / kChannelBlock) >= threads;
 }
 
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }

@@ -25,6 +25,9 @@ bool is_dense(const ConvShape& shape);
 /// and where sums are so short that taking them out of the unit costs more than making them (1x1 windows of
 /// 64 channels).
 bool fills_tiles(const ConvShape& shape);
+/// Whether filters that share sums of planes pay: not where most lanes of a tile would be empty, and where classes are
+/// so short that adding them takes as long as making them.
+bool shares_sums_avx512(const ConvShape& shape);
 /// Whether carry-save adders over the rows of 3x3 windows pay. Below 128 channels a tile's sums are too
 /// short: what is done once a tile, and the re-coded map, nine times as large as the map, cost what the
 /// carries save.
@@ -34,7 +37,10 @@ bool saves_carries(const ConvShape& shape);
 bool pays_outer_products(const ConvShape& shape);
 /// Whether filters that share sums pay on 64-bit Arm: whole blocks of filters, long windows that fit the caches, and
 /// enough pixels for the lanes.
-bool shares_sums(const ConvShape& shape);
+bool shares_sums_neon(const ConvShape& shape);
+/// Whether a layer has a part for each thread where lanes are pixels: a tile is not cut then, and kernels of smaller
+/// ones keep more threads busy. Planning does not ask.
+bool has_enough_tiles(const ConvShape& shape, int pixel_tile, int threads);
 /// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
 bool has_several_pixels(const ConvShape& shape);
 
@@ -42,12 +48,12 @@ bool has_several_pixels(const ConvShape& shape);
 constexpr int kTileChannels = 64, kTileRows = 16;
 /// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
 constexpr int kStepChannels = 4, kRunSteps = 6;
-/// Positions of the longest window whose filters share sums.
-constexpr int kMostSharedPositions = 9216;
+/// Positions of the longest window whose filters share sums on NEON.
+constexpr int kMostNeonPositions = 9216;
 /// `pixel_tile` of the kernels.
-constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kCarrySavePixels = 7,
-              kPopcountPixels = 28, kPairTablePixels = 4, kSharedSumsPixels = 128, kCountPixels = 2,
-              kScalarPixels = 1;
+constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kSharedAvx512Pixels = 224,
+              kSharedNeonPixels = 128, kCarrySavePixels = 7, kPopcountPixels = 28, kPairTablePixels = 4,
+              kCountPixels = 2, kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {

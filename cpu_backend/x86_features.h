@@ -36,11 +36,11 @@ inline bool x86_has_avx2() {
          f.has(f.saved, 0x6);
 }
 
-/// F, DQ, BW, VL; VBMI, VNNI, BITALG, VPOPCNTDQ; and what x86_has_avx2 asks for.
+/// F, DQ, BW, VL; VBMI, GFNI, VNNI, BITALG, VPOPCNTDQ; and what x86_has_avx2 asks for.
 inline bool x86_has_avx512() {
   const X86Features f = x86_features();
   return x86_has_avx2() && f.has(f.ebx7, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) &&
-         f.has(f.ecx7, 1u << 1 | 1u << 11 | 1u << 12 | 1u << 14) && f.has(f.saved, 0xE6);
+         f.has(f.ecx7, 1u << 1 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 14) && f.has(f.saved, 0xE6);
 }
 
 }  // namespace phonebit::engine::cpu

@@ -9,5 +9,6 @@ extern const BinaryConvKernel kAmxConv_avx512;
 extern const BinaryConvKernel kCarrySaveConv_avx512;
 extern const BinaryConvKernel kDenseConv_avx512;
 extern const BinaryConvKernel kPopcountConv_avx512;
+extern const BinaryConvKernel kSharedSumsConv_avx512;
 
 }  // namespace phonebit::engine::cpu

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kTilePixels = kSharedTilePixels;
 constexpr int kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
-static_assert(kTilePixels == 128 && kMostSharedPositions < 1 << kMostDigits);
+static_assert(kTilePixels == 128 && kMostNeonPositions < 1 << kMostDigits);
 
 using Plane = uint8x16_t;  // pixel k of run i is bit i of byte k; of a half, runs have 8 pixels
 using Sum = Plane[kMostDigits];
@@ -311,7 +311,7 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
 }  // namespace
 
 extern const BinaryConvKernel kSharedSumsConv_neon = {"bconv2d_b32__neonsharedsums",
-                                                      shares_sums,
+                                                      shares_sums_neon,
                                                       packed_list_bytes,
                                                       pack_lists,
                                                       padded_bytes,

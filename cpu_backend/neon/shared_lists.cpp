@@ -44,7 +44,7 @@ PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* f
   ListWriter list = {planes, out};
   const int count = planes.positions, begin = count / planes.segments * segment,
             end = begin + count / planes.segments;
-  uint8_t own[kMostSharedPositions] = {};  // patterns of the positions
+  uint8_t own[kMostNeonPositions] = {};  // patterns of the positions
   for (int i = begin; i < end; ++i)
     for (int f = 0; f < filter_count; ++f) own[i] |= filter_bit(filters + f * (count / 32), i) << f;
   const int last = 1 << (filter_count - 1), all = sums_all ? 2 * last : 0;

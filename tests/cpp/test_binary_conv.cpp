@@ -15,6 +15,7 @@ struct Case {
   int in_h, in_w, in_c, out_c;
   Window rows, columns;
   int pad_value;
+  bool alike = false;  // filters that differ in few bits
 };
 
 /// Returns false when no window fits.
@@ -204,6 +205,7 @@ void check_rule(const Isa& isa, const ConvShape& s) {
                 {"dense", "neoncnt"},
                 {"tiles", "_tiles__"},
                 {"outer_products", "sme2bmopa"},
+                {"shared_sums", "shared_sums"},
                 {"carry_save", "carry_save"},
                 {"popcount", "bconv2d_b"},
                 {"pair_table", "avx2pairtable"},
@@ -230,6 +232,11 @@ void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = n
   data.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   data.weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
   if (weights != nullptr) std::fill(data.weights.begin(), data.weights.end(), *weights);
+  if (c.alike) {
+    const size_t filter_words = data.weights.size() / s.out_c;
+    for (size_t i = filter_words; i < data.weights.size(); ++i)
+      data.weights[i] = data.weights[i % filter_words] ^ (data.weights[i] % 32 == 0 ? 1 : 0);
+  }
   plain_loop(s, &data);
   for (const Isa* const isa : supported_isas()) {
     INFO(isa->name);
@@ -305,7 +312,7 @@ TEST_CASE("layers as networks have them") {
 }
 
 /// Windows around what decides about groups of filters, and weights of which all are in one pattern.
-TEST_CASE("layers whose filters share sums") {
+TEST_CASE("filters that share sums on NEON") {
   std::mt19937 random(test_seed());
   const Window same = {3, 1, 1, 1, 1}, dilated = {3, 1, 2, 2, 2}, one = {1, 1, 1, 0, 0};
   for (int in_c : {32, 96, 160, 256, 480, 1024}) {
@@ -318,6 +325,36 @@ TEST_CASE("layers whose filters share sums") {
   check_case(random, {8, 8, 1024, 64, same, same, 0});
   check_case(random, {12, 11, 64, 96, same, same, 0});
   check_case(random, {7, 7, 1056, 128, one, one, 0});
+}
+
+/// Maps of one tile and of several, narrow and wide; windows of each number of filters that share sums, and of digits.
+TEST_CASE("filters that share sums on AVX-512") {
+  std::mt19937 random(test_seed());
+  const Window same = {3, 1, 1, 1, 1}, before = {3, 1, 1, 2, 0}, inside = {3, 1, 1, 0, 0},
+               five = {5, 1, 1, 2, 2};
+  const Case cases[] = {
+      {14, 16, 64, 64, same, same, 0},           {14, 17, 64, 128, before, inside, 1},
+      {20, 31, 64, 64, same, same, -1},          {14, 56, 64, 64, inside, before, 0},
+      {13, 14, 128, 64, same, same, 0, true},    {16, 15, 64, 64, five, five, 0},
+      {15, 16, 96, 64, five, same, 1},           {15, 14, 256, 64, same, same, 0},
+      {13, 13, 256, 64, before, same, 1, true},  {18, 24, 256, 64, same, same, 0, false},
+      {17, 24, 128, 64, same, before, -1, true},
+  };
+  for (const Case& c : cases) {
+    ConvShape s;
+    REQUIRE(shape_of(c, &s));
+    CHECK(shares_sums_avx512(s));
+    check_case(random, c);
+  }
+}
+
+TEST_CASE("a layer of fewer tiles than threads has a kernel of smaller ones") {
+  ConvShape s;
+  REQUIRE(shape_of({14, 14, 256, 256, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &s));
+  CHECK(has_enough_tiles(s, kSharedAvx512Pixels, 4));
+  CHECK(!has_enough_tiles(s, kSharedAvx512Pixels, 5));
+  CHECK(has_enough_tiles(s, kSharedNeonPixels, 8));
+  CHECK(has_enough_tiles(s, kPopcountPixels, 64));
 }
 
 TEST_CASE("random geometries") {

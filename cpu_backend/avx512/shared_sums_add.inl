@@ -1,0 +1,168 @@
+// Sums of planes, a plane a digit.
+//
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "portable/simd.inl"
+#include "shared_sums_lists.inl"
+
+template <int kTable>
+PHONEBIT_INLINE __m512i ternary(__m512i a, __m512i b, __m512i c) {
+  return _mm512_ternarylogic_epi64(a, b, c, kTable);
+}
+template <int kTable>
+PHONEBIT_INLINE __m256i ternary(__m256i a, __m256i b, __m256i c) {
+  return _mm256_ternarylogic_epi64(a, b, c, kTable);
+}
+
+/// sum + a + b = the new sum + 2 carries; kInverted: of ~a and ~b.
+template <bool kInverted = false, class V>
+PHONEBIT_INLINE V add(V& sum, V a, V b) {
+  sum = ternary<0x96>(sum, a, b);
+  return ternary<kInverted ? 0x17 : 0xd4>(a, b, sum);  // where a and b differ, the old sum
+}
+template <class V>
+PHONEBIT_INLINE V add(V& sum, V a) {
+  const V carry = sum & a;
+  sum ^= a;
+  return carry;
+}
+
+/// Adds the carries of digit kFrom.
+template <int kFrom, int kDigits, class V>
+PHONEBIT_INLINE void ripple(V (&sum)[kDigits], V carry) {
+  unroll<kDigits - kFrom>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (i + kFrom + 1 < kDigits)
+      carry = add(sum[i + kFrom], carry);
+    else
+      sum[i + kFrom] ^= carry;
+  });
+}
+
+template <bool kInverted, int kDigits, class V>
+PHONEBIT_INLINE V add_unit(V (&sum)[kDigits], const uint8_t* planes, const uint16_t* list) {
+  const auto x = [&](int i) PHONEBIT_LAMBDA_INLINE { return load<V>(planes + list[i]); };
+  const auto fours = [&](int i) PHONEBIT_LAMBDA_INLINE {
+    const V a = add<kInverted>(sum[0], x(i), x(i + 1));
+    const V b = add<kInverted>(sum[0], x(i + 2), x(i + 3));
+    return add(sum[1], a, b);
+  };
+  const V a = fours(0), b = fours(4);
+  return add(sum[2], a, b);
+}
+
+/// Bytes by which lists are asked for ahead: they come from beyond the second cache once an image.
+constexpr int kListAhead = 512;
+
+template <bool kInverted, int kDigits, class V>
+PHONEBIT_INLINE const uint16_t* add_list(V (&sum)[kDigits], const uint8_t* planes, const uint16_t* list) {
+  int units = *list++;
+  for (; units >= 4; units -= 4, list += 4 * kUnit) {
+    _mm_prefetch((const char*)list + kListAhead, _MM_HINT_T0);
+    const V a = add_unit<kInverted>(sum, planes, list);
+    const V b = add_unit<kInverted>(sum, planes, list + kUnit);
+    const V ab = add(sum[3], a, b);
+    const V c = add_unit<kInverted>(sum, planes, list + 2 * kUnit);
+    const V d = add_unit<kInverted>(sum, planes, list + 3 * kUnit);
+    const V cd = add(sum[3], c, d);
+    ripple<5>(sum, add(sum[4], ab, cd));
+  }
+  for (; units > 0; --units, list += kUnit) ripple<3>(sum, add_unit<kInverted>(sum, planes, list));
+  return list;
+}
+
+template <int kDigits, class V>
+struct ClassSums {
+  V differing[kDigits], all[kDigits];  // the first and last filter differ
+};
+
+template <int kDigits, class V>
+PHONEBIT_NOINLINE const uint16_t* add_classes(const uint8_t* planes, const uint16_t* list, int classes,
+                                              ClassSums<kDigits, V>* to) {
+  for (int i = 0; i < classes; ++i, ++to) {
+    V sum[kDigits];
+    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { sum[d] = V{}; });
+    list = add_list<false>(sum, planes, list);
+    list = add_list<true>(sum, planes, list);
+    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->differing[d] = sum[d]; });
+    list = add_list<false>(sum, planes, list);
+    list = add_list<true>(sum, planes, list);
+    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->all[d] = sum[d]; });
+  }
+  return list;
+}
+
+/// Digit kAt of the sum of 2^kLevel numbers of kDigits digits, after all lower ones; 2^kLevel - 1 carries are kept.
+template <int kLevel, int kDigits, int kAt, class V, class Operand>
+PHONEBIT_INLINE V sum_digit(V* carries, const Operand& operand, int first) {
+  if constexpr (kAt >= kDigits + kLevel) {
+    return V{};
+  } else if constexpr (kLevel == 0) {
+    return operand(first)[kAt];
+  } else {
+    constexpr int kHalf = 1 << (kLevel - 1);
+    V& carry = carries[2 * kHalf - 2];
+    if constexpr (kAt == kDigits + kLevel - 1) {
+      return carry;
+    } else {
+      const V a = sum_digit<kLevel - 1, kDigits, kAt>(carries, operand, first);
+      const V b = sum_digit<kLevel - 1, kDigits, kAt>(carries + kHalf - 1, operand, first + kHalf);
+      if constexpr (kAt == 0) {
+        carry = a & b;
+        return a ^ b;
+      } else {
+        V sum = carry;
+        carry = add(sum, a, b);
+        return sum;
+      }
+    }
+  }
+}
+
+/// Where the digits of a channel go: 8 low ones, and kHigh.
+template <int kHigh, class V>
+struct DigitRows {
+  V low[kChannelBlock][8];
+  V high[kHigh == 4 ? kChannelBlock / 2 : kChannelBlock][8];
+
+  PHONEBIT_INLINE V* high_of(int channel) {
+    return kHigh == 4 ? high[channel % 32] + channel / 32 * 4 : high[channel];
+  }
+};
+
+/// Of the first filter: the sum of all classes. Of another one: that, less twice the sum of the classes in which it
+/// differs from the first.
+template <int kFilters, int kDigits, int kHigh, class V>
+PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel, DigitRows<kHigh, V>& rows) {
+  constexpr int kLevel = kFilters - 2;
+  constexpr int kAll = 8 + kHigh;
+  V* const total_low = rows.low[channel];
+  V* const total_high = rows.high_of(channel);
+  {
+    V carries[(1 << kLevel) - 1];
+    const auto all = [&](int i) PHONEBIT_LAMBDA_INLINE { return sums[i].all; };
+    unroll<kAll>([&](auto d) PHONEBIT_LAMBDA_INLINE {
+      (d < 8 ? total_low[d] : total_high[d - 8]) = sum_digit<kLevel, kDigits, d>(carries, all, 0);
+    });
+  }
+  const auto subtract = [&](int f, auto level, const auto& operand) PHONEBIT_LAMBDA_INLINE {
+    V* const low = rows.low[channel + f];
+    V* const high = rows.high_of(channel + f);
+    V carries[1 << level];
+    V carry = ~V{};  // -x = ~x + 1
+    low[0] = total_low[0];
+    unroll<kAll - 1>([&](auto d) PHONEBIT_LAMBDA_INLINE {
+      const V t = d + 1 < 8 ? total_low[d + 1] : total_high[d + 1 - 8];
+      const V a = sum_digit<level, kDigits, d>(carries, operand, 0);
+      (d + 1 < 8 ? low[d + 1] : high[d + 1 - 8]) = ternary<0x69>(t, a, carry);
+      carry = ternary<0xb2>(t, a, carry);
+    });
+  };
+  unroll<kLevel>([&](auto f) PHONEBIT_LAMBDA_INLINE {
+    // Class i of those with bit f.
+    subtract(f + 1, Index<kLevel - 1>{}, [&](int i) PHONEBIT_LAMBDA_INLINE {
+      return sums[(i >> f << (f + 1)) | 1 << f | (i & ((1 << f) - 1))].all;
+    });
+  });
+  subtract(kFilters - 1, Index<kLevel>{}, [&](int i) PHONEBIT_LAMBDA_INLINE { return sums[i].differing; });
+}

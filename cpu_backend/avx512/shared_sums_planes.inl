@@ -1,0 +1,125 @@
+// Planes of the map: vectors with a bit for each pixel.
+//
+// Scratch holds groups of 8 pixels as bytes: [y of the padded map][column of the window][group][channel]. A group's
+// pixels begin at x = 8 group + column. Byte i of a tile's plane is group first + i of such bytes.
+//
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "portable/padded_map.inl"
+#include "portable/simd.inl"
+#include "shared_sums_shape.inl"
+
+PHONEBIT_INLINE __m512i interleave_low(__m512i a, __m512i b) { return _mm512_unpacklo_epi8(a, b); }
+PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unpacklo_epi8(a, b); }
+PHONEBIT_INLINE __m512i interleave_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); }
+PHONEBIT_INLINE __m256i interleave_high(__m256i a, __m256i b) { return _mm256_unpackhi_epi8(a, b); }
+
+/// Bit i of byte k of each 64 bits is bit k of byte 7 - i.
+PHONEBIT_INLINE __m512i transpose_bits(__m512i v) {
+  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64((long long)0x8040201008040201), v, 0);
+}
+PHONEBIT_INLINE __m256i transpose_bits(__m256i v) {
+  return _mm256_gf2p8affine_epi64_epi8(_mm256_set1_epi64x((long long)0x8040201008040201), v, 0);
+}
+
+/// In each 128 bits, byte i of v[j] is byte j of the former v[i].
+template <class V>
+PHONEBIT_INLINE void transpose_bytes(V (&v)[16]) {
+  const auto halve = [](const V(&from)[16], V(&to)[16]) PHONEBIT_LAMBDA_INLINE {
+    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      to[2 * i] = interleave_low(from[i], from[i + 8]), to[2 * i + 1] = interleave_high(from[i], from[i + 8]);
+    });
+  };
+  V other[16];
+  halve(v, other), halve(other, v), halve(v, other), halve(other, v);
+}
+
+size_t scratch_bytes(const ConvShape& s) {
+  return round_up_64((size_t)touched_rows(s) * s.kernel_w * row_groups(s) * plane_channels(s));
+}
+
+int prepare_rows(const ConvShape& s) { return touched_rows(s); }
+
+/// The order in which byte 7 - j of 64 bits i is byte i of 64 bits j.
+struct ByteOrder {
+  alignas(64) uint8_t from[64];
+
+  constexpr ByteOrder() : from{} {
+    for (int i = 0; i < 8; ++i)
+      for (int j = 0; j < 8; ++j) from[8 * i + 7 - j] = (uint8_t)(8 * j + i);
+  }
+};
+constexpr ByteOrder kByteOrder;
+
+void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
+  const __m512i order = _mm512_load_si512(kByteOrder.from);
+  const int words_in = words(s.in_c), groups = row_groups(s);
+  const int columns = groups * kGroupPixels + s.kernel_w - 1;
+  const int inside = columns - s.pad_left < s.in_w ? columns - s.pad_left : s.in_w;
+  alignas(64) uint32_t row[kMostRowBytes / sizeof(uint32_t)];
+  char* out = (char*)scratch + (size_t)row_begin * s.kernel_w * groups * plane_channels(s);
+  for (int y = row_begin; y < row_end; ++y) {
+    const int in_y = y - s.pad_top;
+    if (in_y < 0 || in_y >= s.in_h) {
+      fill_padding(s, row, columns);
+    } else {
+      fill_padding(s, row, s.pad_left);
+      __builtin_memcpy(row + s.pad_left * words_in, input + (size_t)in_y * s.in_w * words_in,
+                       (size_t)inside * words_in * sizeof(uint32_t));
+      fill_padding(s, row + (s.pad_left + inside) * words_in, columns - s.pad_left - inside);
+    }
+    for (int x = 0; x < s.kernel_w; ++x) {
+      for (int g = 0; g < groups; ++g) {
+        const uint32_t* from = row + (g * kGroupPixels + x) * words_in;
+        for (int i = 0; i < words_in; i += 2, from += 2, out += 64) {
+          const auto channels = [&](int p) PHONEBIT_LAMBDA_INLINE {
+            const uint32_t* const pixel = from + p * words_in;
+            return i + 1 < words_in ? (long long)load<uint64_t>(pixel) : (long long)*pixel;
+          };
+          const __m512i eight = words_in == 2
+                                    ? _mm512_loadu_si512(from)
+                                    : _mm512_set_epi64(channels(7), channels(6), channels(5), channels(4),
+                                                       channels(3), channels(2), channels(1), channels(0));
+          _mm512_store_si512(out, transpose_bits(_mm512_permutexvar_epi8(order, eight)));
+        }
+      }
+    }
+  }
+}
+
+/// The planes of a tile of at most `tile` groups from `first` on, [column][channel], and the constants.
+PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const char* bytes, int first, int tile,
+                                   uint8_t* planes) {
+  const int groups = row_groups(s), last = touched_rows(s) * groups - 1;
+  const int step = plane_step(s), end = plane_bytes(s, tile), channels = plane_channels(s);
+  for (int begin = 0; begin < end; begin += 16) {
+    const char* from[16];
+    for (int i = 0; i < 16; ++i) {
+      const int g = first + begin + i < last ? first + begin + i : last;
+      from[i] = bytes + ((size_t)(g / groups) * s.kernel_w * groups + g % groups) * channels;
+    }
+    const bool is_half = end - begin < 16;  // what is beyond may be the next plane
+    uint8_t* to = planes + begin;
+    for (int x = 0; x < s.kernel_w; ++x) {
+      for (int c = 0; c < channels; c += 64) {
+        const size_t offset = (size_t)x * groups * channels + c;
+        __m512i v[16];
+        unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = _mm512_load_si512(from[i] + offset); });
+        transpose_bytes(v);
+        unroll<4>([&](auto part) PHONEBIT_LAMBDA_INLINE {
+          unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+            const __m128i plane = _mm512_extracti32x4_epi32(v[i], part);
+            if (is_half)
+              _mm_storel_epi64((__m128i*)to, plane);
+            else
+              _mm_storeu_si128((__m128i*)to, plane);
+            to += step;
+          });
+        });
+      }
+    }
+  }
+  __builtin_memset(planes + constants_offset(s), 0, 64);
+  __builtin_memset(planes + constants_offset(s) + 64, 0xff, 64);
+}
