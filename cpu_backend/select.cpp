@@ -98,11 +98,6 @@ bool shares_sums_neon(const ConvShape& s) {
          planes.offset(planes.positions) < kMostPlaneBytes && s.out_h * s.out_w >= 49;
 }
 
-bool has_enough_tiles(const ConvShape& s, int pixel_tile, int threads) {
-  const int tiles = (s.out_h * s.out_w + pixel_tile - 1) / pixel_tile;
-  return pixel_tile <= kMatrixPixels || tiles * ((s.out_c + kChannelBlock - 1) / kChannelBlock) >= threads;
-}
-
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }
 
 const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, const CpuTraits& traits) {

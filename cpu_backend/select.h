@@ -38,9 +38,6 @@ bool pays_outer_products(const ConvShape& shape);
 /// Whether filters that share sums pay on 64-bit Arm: whole blocks of filters, long windows that fit the caches, and
 /// enough pixels for the lanes.
 bool shares_sums_neon(const ConvShape& shape);
-/// Whether a layer has a part for each thread where lanes are pixels: a tile is not cut then, and kernels of smaller
-/// ones keep more threads busy. Planning does not ask.
-bool has_enough_tiles(const ConvShape& shape, int pixel_tile, int threads);
 /// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
 bool has_several_pixels(const ConvShape& shape);
 

@@ -1,20 +1,21 @@
 // @kernel   bconv2d_b32__neonsharedsums   binary convolution, threshold or epilogue fused
-// @math     d = T + |w| - 2 A with T = sum of the window's bits, A = sum of those where the filter's bit is 1
+// @math     d = T + |w| - 2 A, with T = sum of the window's bits, A = sum of those where the filter's is 1;
+//           acc = base_M - 2 d (border_classes.inl)
 // @in       packed bits [H][W][words(Cin)]; a padded copy in scratch where a window reaches over the edge
 // @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/64][group of 3 to 6 filters][lists of positions]
 // @source   own; lanes as pixels, full adders after Harley and Seal
 //
-// Lanes are 128 pixels, one bit each: a plane holds them for one position (tap and channel) of the window. A group of F
-// filters shares sums. The bits that they have at a position are one of 2^F patterns; all positions of a pattern are
-// added once, and the sum goes to those filters whose bit is 1. So a position costs one full adder - two EOR and one
-// BSL - for 128 F MAC, where the counting kernel takes EOR, CNT and ADD for 128. Sums are binary numbers, a plane a
-// digit.
+// Lanes are 128 pixels, one bit each: a plane holds them for one position (tap and channel) of the window. A
+// group of F filters shares sums. The bits that they have at a position are one of 2^F patterns; all
+// positions of a pattern are added once, and the sum goes to those filters whose bit is 1. So a position
+// costs one full adder - two EOR and one BSL - for 128 F MAC, where the counting kernel takes EOR, CNT and
+// ADD for 128. Sums are binary numbers, a plane a digit.
 //
-// What it takes besides: planes of a tile, made once for all filters; adding the patterns' sums; sums from planes to
-// 16-bit lanes. Every list of positions sweeps the planes, so these must stay in the first cache: byte k of a plane has
-// pixel k of eight runs, and the taps of a row are the same bytes from another one on (shared_planes.h). Lists of
-// positions are 2 to 5 times as large as the filters' bits.
+// What it takes besides: planes of a tile, made once for all filters; adding the patterns' sums; sums from
+// planes to 16-bit lanes. Every list of positions sweeps the planes, so these must stay in the first cache:
+// byte k of a plane has pixel k of eight runs, and the taps of a row are the same bytes from another one on
+// (shared_planes.h). Lists of positions are 2 to 5 times as large as the filters' bits.
 #include "binary_conv_kernels.h"
 #include "finish_counts.h"
 #include "portable/intrinsics.h"

@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "analysis/float_weights.h"
-#include "select.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -29,13 +28,10 @@ using F32Family = Family<F32ConvKernel, float, float, 40>;
 using F16Family = Family<F16ConvKernel, float, uint16_t, 40>;
 using W8Family = Family<W8ConvKernel, float, int8_t, 40>;
 
-/// The first kernel of a list that serves the shape and keeps the threads busy; the last one serves all.
+/// The first kernel of a list that serves the shape; the last one serves all.
 template <class Kernel>
-const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape, int threads) {
-  const auto serves = [&](const Kernel& kernel) {
-    return kernel.supports(shape) && has_enough_tiles(shape, kernel.pixel_tile, threads);
-  };
-  while (list[1] != nullptr && !serves(**list)) ++list;
+const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
+  while (list[1] != nullptr && !(*list)->supports(shape)) ++list;
   return **list;
 }
 
@@ -145,11 +141,9 @@ std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const Co
                                            DataType input, DataType weights) {
   const Isa& isa = context.isa;
   if (input == DataType::kBit)
-    return std::make_unique<ConvOf<BinaryFamily>>(context, shape,
-                                                  choose_kernel(isa.binary_conv, shape, context.threads));
+    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, choose_kernel(isa.binary_conv, shape));
   if (input == DataType::kU8)
-    return std::make_unique<ConvOf<U8Family>>(context, shape,
-                                              choose_kernel(isa.u8_conv, shape, context.threads));
+    return std::make_unique<ConvOf<U8Family>>(context, shape, choose_kernel(isa.u8_conv, shape));
   if (weights == DataType::kI8) return std::make_unique<ConvOf<W8Family>>(context, shape, *isa.w8_conv);
   if (weights == DataType::kF16) return std::make_unique<ConvOf<F16Family>>(context, shape, *isa.f16_conv);
   return std::make_unique<ConvOf<F32Family>>(context, shape, *isa.f32_conv);

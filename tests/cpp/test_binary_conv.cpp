@@ -348,15 +348,6 @@ TEST_CASE("filters that share sums on AVX-512") {
   }
 }
 
-TEST_CASE("a layer of fewer tiles than threads has a kernel of smaller ones") {
-  ConvShape s;
-  REQUIRE(shape_of({14, 14, 256, 256, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &s));
-  CHECK(has_enough_tiles(s, kSharedAvx512Pixels, 4));
-  CHECK(!has_enough_tiles(s, kSharedAvx512Pixels, 5));
-  CHECK(has_enough_tiles(s, kSharedNeonPixels, 8));
-  CHECK(has_enough_tiles(s, kPopcountPixels, 64));
-}
-
 TEST_CASE("random geometries") {
   std::mt19937 random(test_seed());
   for (unsigned i = 0; i < test_cases(250); ++i) check_random(random);
