@@ -1,4 +1,4 @@
-// Counts of the lookup kernels (portable/pair_table.inl).
+// Counts of the lookup kernels (avx2/pair_table.inl).
 #pragma once
 
 #include <stdint.h>

@@ -3,7 +3,7 @@
 // @in       packed bits as they are
 // @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/64][byte of the window][64 x u8]
-// @source   own; one-pixel form of portable/pair_table.inl
+// @source   own; one-pixel form of avx2/pair_table.inl
 //
 // One output pixel uses every weight once: the layer is a stream of weights, and what counts is bytes. So
 // weights stay packed, 8 bits a channel and byte lane, and are split into two table indices in registers: 7

@@ -3,7 +3,7 @@
 // @in       u16 table offsets, prepared in scratch
 // @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/64][step of 4 bits][64 x u8]
-// @source   own; portable/pair_table.inl has the derivation
+// @source   own; avx2/pair_table.inl has the derivation
 //
 // What bounds it: three steps of a pair of pixels and 64 channels (1536 MAC) take 6 shuffles, 8 additions, 2
 // ands and 2 shifts. On three vector ports (Intel since Haswell) that is 256 MAC a cycle, on four (Zen) 341;
@@ -19,8 +19,7 @@
 namespace phonebit::engine::cpu {
 namespace {
 
-#include "portable/epilogue.inl"
-#include "portable/pair_planes.inl"
+#include "pair_planes.inl"
 
 alignas(32) constexpr uint8_t kHighNibbles[32] = {
     0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0,
@@ -156,7 +155,7 @@ const uint8_t* one_pair(const uint16_t* window, const uint8_t* weights, const Se
   return weights;
 }
 
-// Two planes (portable/pair_planes.inl): ymm0-7 the sums of four pixels, as bytes.
+// Two planes (avx2/pair_planes.inl): ymm0-7 the sums of four pixels, as bytes.
 #define PLANES_STEP(STEP)                                                              \
   STEP_WEIGHTS(STEP) NEXT(STEP, "p0", 0, 1) NEXT(STEP, "p1", 2, 3) NEXT(STEP, "p2", 4, 5) NEXT(STEP, "p3", 6, 7)
 #define PLANES_WINDOW(P)                                                               \

@@ -7,8 +7,7 @@
 //
 // A step is 8 channels of a tap: one byte of a pixel, in all lanes of a register, against one byte of each of
 // 64 filters. EOR, CNT and ADD add its counts to 64 sums: 43 MAC an operation, and no sum crosses lanes. A
-// byte holds 31 steps; then sums are widened to 16 bits. The pair table does better where TBL is cheap, and
-// worse for a single pixel, where this reads half as many bytes.
+// byte holds 31 steps; then sums are widened to 16 bits.
 #include "binary_conv_kernels.h"
 #include "finish_counts.h"
 #include "intrinsics_32.h"

@@ -1,5 +1,5 @@
 // Activations for the pair-table convolution: each 4 channels of two output pixels become the byte offset of
-// their table (portable/pair_table.inl).
+// their table (avx2/pair_table.inl).
 //
 // The two pixels are neighbours in the output, `stride_w` columns of the map apart. The last pixel of an
 // output row is followed by the first one of the next row: their windows have columns of their own, behind
@@ -13,7 +13,7 @@
 // Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
 #pragma once
 
-#include "padded_map.inl"
+#include "portable/padded_map.inl"
 
 /// Entries: fillers and look-ahead read up to 7 behind a row, tails write up to 7.
 constexpr int kRowSlack = 8;

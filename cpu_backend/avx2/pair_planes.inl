@@ -1,6 +1,6 @@
 // Two planes of levels in one pass of lookups: BinaryPlanesKernel in the pair-table form.
 //
-// A table of portable/pair_table.inl holds the counts of two pixels, which have to be split apart again. Of the
+// A table of avx2/pair_table.inl holds the counts of two pixels, which have to be split apart again. Of the
 // two planes of *one* pixel the weighted sum is wanted:
 //   table[a0 + 16 a1][i] = popcount(i ^ a0) + 2 popcount(i ^ a1) <= 12,
 // so that a shuffle and an addition do for 4 channels of both planes, without any splitting. A byte holds 255 / 12

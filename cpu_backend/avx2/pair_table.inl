@@ -1,5 +1,5 @@
-// The pair-table form of a binary convolution: what AVX2 and NEON share of it. The inner loop and the compare
-// are theirs; geometry, packing and the walk over tiles are here.
+// The pair-table form of a binary convolution: geometry, packing and the walk over tiles. The inner loop and the
+// compare are in binary_conv_pair_table.cpp.
 //
 // Idea. A byte shuffle looks up 16 bytes at once in a table of 16. Index it with 4 bits of a filter, one
 // filter a byte lane; let the table hold popcount(index xor a) for 4 activation bits `a`: one shuffle is 4
@@ -11,24 +11,23 @@
 // Sums. Three entries add up to fields of at most 12 < 16: t = x1 + x2 + x3 = L + 16 H has not carried. Then
 //   A += t           (mod 2^8 or 2^16: may wrap),      B += t >> 4 = H,
 //   sum of L = A - 16 B,                               sum of H = B,
-// so splitting the fields takes no mask for L: 3 shuffles and 4 (Arm: USRA shifts and adds) or 6 other
-// operations for 3 x 4 bits x 2 pixels a lane, where a table for one pixel takes 6 and 6. A byte holds 255 /
+// so splitting the fields takes no mask for L: 3 shuffles and 6 other operations for 3 x 4 bits x 2 pixels a
+// lane, where a table for one pixel takes 6 and 6. A byte holds 255 /
 // 4 = 63 entries: after at most kChunkSteps = 60 the sums are widened to 16 bits, unless the window ends
 // there.
 //
-// Activations are prepared as the byte offsets of their tables: portable/pair_map.inl.
+// Activations are prepared as the byte offsets of their tables: avx2/pair_map.inl.
 //
 // Weights: [Cout/64][step][64 x u8], a step is 4 bits. A window is read in runs of steps that lie together in
 // the map: a row of taps, or one tap if dilated. Runs are filled up to kRunSteps; a filler's index has bit 7
-// set, for which shuffles give 0 on AVX2 (bit 7) and NEON (index > 15), so that what it reads does not
-// matter.
+// set, for which shuffles give 0, so that what it reads does not matter.
 //
 // Counts, bases and limits: portable/border_classes.inl.
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and
-// portable/epilogue.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
 #pragma once
 
 #include "pair_map.inl"
+#include "portable/epilogue.inl"
 
 constexpr int kChunkSteps = 60;                // 60 * 4 <= 255
 constexpr int kPartSteps = 16380;              // 16380 * 4 <= 65535, with room for a limit one above
