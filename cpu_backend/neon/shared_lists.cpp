@@ -81,7 +81,8 @@ size_t packed_list_bytes(const ConvShape& s) {
          sizeof(uint16_t) * (block_entries(s) * block_count(s) + 32);  // loops read ahead
 }
 
-void pack_lists(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
+PHONEBIT_RARE void pack_lists(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
+                              void* packed) {
   neon_pack_entries(s, weights, thresholds, true, packed);
   const SharedPlanes planes(s);
   const int count = planes.positions;
