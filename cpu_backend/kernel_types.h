@@ -136,6 +136,7 @@ struct BinaryConvKernel {
   void (*run)(const ConvShape&, const void* packed, const uint32_t* input, const void* scratch,
               const OutputRange&, const AccumulatorSink&);
   const BinaryPlanesKernel* planes = nullptr;  ///< null: each plane by itself
+  int block_tile = 1;                          ///< blocks of channels that one call computes together
 };
 
 /// One filter a channel over packed bits; weights [kernel_h][kernel_w][words(c)]. Rows are output rows.

@@ -8,11 +8,13 @@ namespace phonebit::engine::cpu {
 namespace {
 
 #include "avx512/shared_sums_shape.inl"
+#include "avx512/shared_windows_shape.inl"
 #include "portable/border_classes.inl"
 
 constexpr int kCarrySaveChannels = 128;
 /// Taps and channels of a window.
 constexpr int kLeastSharedPositions = 576;
+constexpr int kLeastWindowPositions = 1728;  // measured on Zen 4
 /// Of a hundred lanes, how many must be pixels: with short windows and long ones (measured on Zen 4).
 constexpr int kFullLanesOfShort = 75, kFullLanesOfLong = 55, kLongWindow = 1000;
 /// Multiply-accumulates of a layer: some 2000 cycles of NEON.
@@ -24,6 +26,7 @@ bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
 bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
 bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
 bool serves_by_sums_of_avx512(const ConvShape& s, const CpuTraits&) { return shares_sums_avx512(s); }
+bool serves_by_windows_of_avx512(const ConvShape& s, const CpuTraits&) { return shares_windows_avx512(s); }
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
 bool serves_by_outer_products(const ConvShape& s, const CpuTraits&) { return pays_outer_products(s); }
 bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
@@ -36,6 +39,7 @@ constexpr BinaryConvRule kAvx512Rules[] = {
     {"dense", serves_dense, kDensePixels, false},
     {"tiles", serves_by_tiles, kMatrixPixels, false},
     {"shared_sums", serves_by_sums_of_avx512, kSharedAvx512Pixels, false},
+    {"shared_windows", serves_by_windows_of_avx512, kSharedWindowPixels, false},
     {"carry_save", serves_by_carries, kCarrySavePixels, false},
     {"popcount", serves_all, kPopcountPixels, false}};
 constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
@@ -80,6 +84,13 @@ bool shares_sums_avx512(const ConvShape& s) {
   const int rest = groups - full > 32 ? 64 : groups > full ? 32 : 0;
   const int least = window_positions(s) < kLongWindow ? kFullLanesOfShort : kFullLanesOfLong;
   return s.out_h * s.out_w * int64_t{100} >= int64_t{full + rest} * kGroupPixels * least;
+}
+
+bool shares_windows_avx512(const ConvShape& s) {
+  if (s.in_c % 32 != 0 || s.out_c % kLaneFilters != 0 || s.out_w < 4 || s.kernel_h > kMostKernelRows)
+    return false;
+  if (window_positions(s) < kLeastWindowPositions || window_positions(s) > kMostWindowPositions) return false;
+  return int64_t{group_columns(s)} * s.in_c <= 8 * kMostGroupRowBytes;
 }
 
 bool saves_carries(const ConvShape& s) {

@@ -28,6 +28,8 @@ bool fills_tiles(const ConvShape& shape);
 /// Whether filters that share sums of planes pay: not where most lanes of a tile would be empty, and where classes are
 /// so short that adding them takes as long as making them.
 bool shares_sums_avx512(const ConvShape& shape);
+/// Whether windows that share sums pay: many filters, which are the lanes, and long windows.
+bool shares_windows_avx512(const ConvShape& shape);
 /// Whether carry-save adders over the rows of 3x3 windows pay. Below 128 channels a tile's sums are too
 /// short: what is done once a tile, and the re-coded map, nine times as large as the map, cost what the
 /// carries save.
@@ -47,10 +49,10 @@ constexpr int kTileChannels = 64, kTileRows = 16;
 constexpr int kStepChannels = 4, kRunSteps = 6;
 /// Positions of the longest window whose filters share sums on NEON.
 constexpr int kMostNeonPositions = 9216;
-/// `pixel_tile` of the kernels.
+/// `pixel_tile` of the kernels, and `block_tile` of one.
 constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kSharedAvx512Pixels = 224,
-              kSharedNeonPixels = 128, kCarrySavePixels = 7, kPopcountPixels = 28, kPairTablePixels = 4,
-              kCountPixels = 2, kScalarPixels = 1;
+              kSharedWindowPixels = 7, kSharedWindowBlocks = 8, kSharedNeonPixels = 128, kCarrySavePixels = 7,
+              kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {

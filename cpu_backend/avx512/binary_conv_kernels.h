@@ -10,5 +10,6 @@ extern const BinaryConvKernel kCarrySaveConv_avx512;
 extern const BinaryConvKernel kDenseConv_avx512;
 extern const BinaryConvKernel kPopcountConv_avx512;
 extern const BinaryConvKernel kSharedSumsConv_avx512;
+extern const BinaryConvKernel kSharedWindowsConv_avx512;
 
 }  // namespace phonebit::engine::cpu

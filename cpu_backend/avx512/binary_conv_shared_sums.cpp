@@ -65,33 +65,11 @@ template <int kDigits, int kHigh, class V>
 PHONEBIT_INLINE const uint16_t* add_group(const uint8_t* planes, const uint16_t* list, int filters,
                                           int channel, DigitRows<kHigh, V>& rows) {
   ClassSums<kDigits, V> sums[1 << (kMostFilters - 2)];
-  list = add_classes(planes, list, 1 << (filters - 2), sums);
+  list = add_classes<1>(planes, list, 1 << (filters - 2), sums);
   if (filters == 4) put_digits<4>(sums, channel, rows);
   if (filters == 5) put_digits<5>(sums, channel, rows);
   if (filters == 6) put_digits<6>(sums, channel, rows);
   return list;
-}
-
-/// 8 digits of each pixel to its number. Byte k of the digits becomes 8 numbers of row[k % 16 / 2].
-template <class V>
-PHONEBIT_INLINE void turn_digits(V (&row)[8]) {
-  V a[8], b[8];
-  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { a[i] = row[7 - i]; });
-  const auto interleave = [](V x, V y, V& low, V& high) PHONEBIT_LAMBDA_INLINE {
-    low = interleave_low(x, y), high = interleave_high(x, y);
-  };
-  // Digits i and i + 4 of one half of the bytes of each 128 bits, then four of a quarter, then all.
-  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE { interleave(a[i], a[i + 4], b[i], b[i + 4]); });
-  unroll<2>([&](auto half) PHONEBIT_LAMBDA_INLINE {
-    unroll<2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-      interleave(b[4 * half + i], b[4 * half + i + 2], a[4 * half + i], a[4 * half + i + 2]);
-    });
-  });
-  unroll<4>([&](auto quarter) PHONEBIT_LAMBDA_INLINE {
-    V low, high;
-    interleave(a[2 * quarter], a[2 * quarter + 1], low, high);
-    row[2 * quarter] = transpose_bits(low), row[2 * quarter + 1] = transpose_bits(high);
-  });
 }
 
 /// d_f - n_f of a pixel, 16 channels a vector; `bytes` are those of `step` bytes for every 16 channels.

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "portable/simd.inl"
-#include "shared_sums_lists.inl"
+
+constexpr int kUnit = 8;  // planes that are added at once
 
 template <int kTable>
 PHONEBIT_INLINE __m512i ternary(__m512i a, __m512i b, __m512i c) {
@@ -39,9 +40,10 @@ PHONEBIT_INLINE void ripple(V (&sum)[kDigits], V carry) {
   });
 }
 
-template <bool kInverted, int kDigits, class V>
+/// kStep: bytes from one entry's plane to that of the next number; the same below.
+template <int kStep, bool kInverted, int kDigits, class V>
 PHONEBIT_INLINE V add_unit(V (&sum)[kDigits], const uint8_t* planes, const uint16_t* list) {
-  const auto x = [&](int i) PHONEBIT_LAMBDA_INLINE { return load<V>(planes + list[i]); };
+  const auto x = [&](int i) PHONEBIT_LAMBDA_INLINE { return load<V>(planes + (size_t)list[i] * kStep); };
   const auto fours = [&](int i) PHONEBIT_LAMBDA_INLINE {
     const V a = add<kInverted>(sum[0], x(i), x(i + 1));
     const V b = add<kInverted>(sum[0], x(i + 2), x(i + 3));
@@ -54,20 +56,20 @@ PHONEBIT_INLINE V add_unit(V (&sum)[kDigits], const uint8_t* planes, const uint1
 /// Bytes by which lists are asked for ahead: they come from beyond the second cache once an image.
 constexpr int kListAhead = 512;
 
-template <bool kInverted, int kDigits, class V>
+template <int kStep, bool kInverted, int kDigits, class V>
 PHONEBIT_INLINE const uint16_t* add_list(V (&sum)[kDigits], const uint8_t* planes, const uint16_t* list) {
   int units = *list++;
   for (; units >= 4; units -= 4, list += 4 * kUnit) {
     _mm_prefetch((const char*)list + kListAhead, _MM_HINT_T0);
-    const V a = add_unit<kInverted>(sum, planes, list);
-    const V b = add_unit<kInverted>(sum, planes, list + kUnit);
+    const V a = add_unit<kStep, kInverted>(sum, planes, list);
+    const V b = add_unit<kStep, kInverted>(sum, planes, list + kUnit);
     const V ab = add(sum[3], a, b);
-    const V c = add_unit<kInverted>(sum, planes, list + 2 * kUnit);
-    const V d = add_unit<kInverted>(sum, planes, list + 3 * kUnit);
+    const V c = add_unit<kStep, kInverted>(sum, planes, list + 2 * kUnit);
+    const V d = add_unit<kStep, kInverted>(sum, planes, list + 3 * kUnit);
     const V cd = add(sum[3], c, d);
     ripple<5>(sum, add(sum[4], ab, cd));
   }
-  for (; units > 0; --units, list += kUnit) ripple<3>(sum, add_unit<kInverted>(sum, planes, list));
+  for (; units > 0; --units, list += kUnit) ripple<3>(sum, add_unit<kStep, kInverted>(sum, planes, list));
   return list;
 }
 
@@ -76,17 +78,17 @@ struct ClassSums {
   V differing[kDigits], all[kDigits];  // the first and last filter differ
 };
 
-template <int kDigits, class V>
+template <int kStep, int kDigits, class V>
 PHONEBIT_NOINLINE const uint16_t* add_classes(const uint8_t* planes, const uint16_t* list, int classes,
                                               ClassSums<kDigits, V>* to) {
   for (int i = 0; i < classes; ++i, ++to) {
     V sum[kDigits];
     unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { sum[d] = V{}; });
-    list = add_list<false>(sum, planes, list);
-    list = add_list<true>(sum, planes, list);
+    list = add_list<kStep, false>(sum, planes, list);
+    list = add_list<kStep, true>(sum, planes, list);
     unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->differing[d] = sum[d]; });
-    list = add_list<false>(sum, planes, list);
-    list = add_list<true>(sum, planes, list);
+    list = add_list<kStep, false>(sum, planes, list);
+    list = add_list<kStep, true>(sum, planes, list);
     unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->all[d] = sum[d]; });
   }
   return list;
@@ -120,8 +122,9 @@ PHONEBIT_INLINE V sum_digit(V* carries, const Operand& operand, int first) {
 }
 
 /// Where the digits of a channel go: 8 low ones, and kHigh.
-template <int kHigh, class V>
+template <int kHighDigits, class V>
 struct DigitRows {
+  static constexpr int kHigh = kHighDigits;
   V low[kChannelBlock][8];
   V high[kHigh == 4 ? kChannelBlock / 2 : kChannelBlock][8];
 
@@ -132,10 +135,10 @@ struct DigitRows {
 
 /// Of the first filter: the sum of all classes. Of another one: that, less twice the sum of the classes in which it
 /// differs from the first.
-template <int kFilters, int kDigits, int kHigh, class V>
-PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel, DigitRows<kHigh, V>& rows) {
+template <int kFilters, class Rows, int kDigits, class V>
+PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel, Rows& rows) {
   constexpr int kLevel = kFilters - 2;
-  constexpr int kAll = 8 + kHigh;
+  constexpr int kAll = 8 + Rows::kHigh;
   V* const total_low = rows.low[channel];
   V* const total_high = rows.high_of(channel);
   {

@@ -3,9 +3,9 @@
 // Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
+#include "shared_sums_add.inl"
 #include "shared_sums_shape.inl"
 
-constexpr int kUnit = 8;         // planes that are added at once
 constexpr int kMostFilters = 6;  // of a group
 
 /// How many filters share sums: the longer the windows, the more classes pay. A block's last group has four.

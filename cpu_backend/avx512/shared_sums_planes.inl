@@ -8,20 +8,8 @@
 
 #include "portable/padded_map.inl"
 #include "portable/simd.inl"
+#include "shared_sums_bits.inl"
 #include "shared_sums_shape.inl"
-
-PHONEBIT_INLINE __m512i interleave_low(__m512i a, __m512i b) { return _mm512_unpacklo_epi8(a, b); }
-PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unpacklo_epi8(a, b); }
-PHONEBIT_INLINE __m512i interleave_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); }
-PHONEBIT_INLINE __m256i interleave_high(__m256i a, __m256i b) { return _mm256_unpackhi_epi8(a, b); }
-
-/// Bit i of byte k of each 64 bits is bit k of byte 7 - i.
-PHONEBIT_INLINE __m512i transpose_bits(__m512i v) {
-  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64((long long)0x8040201008040201), v, 0);
-}
-PHONEBIT_INLINE __m256i transpose_bits(__m256i v) {
-  return _mm256_gf2p8affine_epi64_epi8(_mm256_set1_epi64x((long long)0x8040201008040201), v, 0);
-}
 
 /// In each 128 bits, byte i of v[j] is byte j of the former v[i].
 template <class V>
@@ -41,19 +29,7 @@ size_t scratch_bytes(const ConvShape& s) {
 
 int prepare_rows(const ConvShape& s) { return touched_rows(s); }
 
-/// The order in which byte 7 - j of 64 bits i is byte i of 64 bits j.
-struct ByteOrder {
-  alignas(64) uint8_t from[64];
-
-  constexpr ByteOrder() : from{} {
-    for (int i = 0; i < 8; ++i)
-      for (int j = 0; j < 8; ++j) from[8 * i + 7 - j] = (uint8_t)(8 * j + i);
-  }
-};
-constexpr ByteOrder kByteOrder;
-
 void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
-  const __m512i order = _mm512_load_si512(kByteOrder.from);
   const int words_in = words(s.in_c), groups = row_groups(s);
   const int columns = groups * kGroupPixels + s.kernel_w - 1;
   const int inside = columns - s.pad_left < s.in_w ? columns - s.pad_left : s.in_w;
@@ -72,17 +48,8 @@ void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int
     for (int x = 0; x < s.kernel_w; ++x) {
       for (int g = 0; g < groups; ++g) {
         const uint32_t* from = row + (g * kGroupPixels + x) * words_in;
-        for (int i = 0; i < words_in; i += 2, from += 2, out += 64) {
-          const auto channels = [&](int p) PHONEBIT_LAMBDA_INLINE {
-            const uint32_t* const pixel = from + p * words_in;
-            return i + 1 < words_in ? (long long)load<uint64_t>(pixel) : (long long)*pixel;
-          };
-          const __m512i eight = words_in == 2
-                                    ? _mm512_loadu_si512(from)
-                                    : _mm512_set_epi64(channels(7), channels(6), channels(5), channels(4),
-                                                       channels(3), channels(2), channels(1), channels(0));
-          _mm512_store_si512(out, transpose_bits(_mm512_permutexvar_epi8(order, eight)));
-        }
+        for (int i = 0; i < words_in; i += 2, from += 2, out += 64)
+          _mm512_store_si512(out, bytes_of_pixels(from, words_in, words_in - i));
       }
     }
   }

@@ -27,8 +27,8 @@ class ConvLayer final : public Layer {
                            elements_of(context, op, part) * epilogue_ns_per_element(op);
     rows_ = make_split(conv_->prepare_rows(), 1,
                        copy_ns(static_cast<double>(input_bytes + conv_->scratch_bytes())), context.threads);
-    ranges_ = split_output(shape, conv_->pixel_tile(), conv_->packed_bytes(), input_bytes, work_ns,
-                           context.threads);
+    ranges_ = split_output(shape, conv_->pixel_tile(), conv_->block_tile(), conv_->packed_bytes(),
+                           input_bytes, work_ns, context.threads);
   }
 
   size_t packed_bytes() const override { return conv_->packed_bytes(); }

@@ -151,8 +151,8 @@ class GroupedConvLayer final : public Layer {
     // The groups are parts already; they are divided further only when they are fewer than the threads.
     const int inner_threads = groups_ >= threads ? 1 : threads;
     rows_ = make_split(convs_[0]->prepare_rows(), 1, group_prepare_ns, inner_threads);
-    ranges_ = split_output(convs_[0]->shape(), convs_[0]->pixel_tile(), convs_[0]->packed_bytes(),
-                           slice_stride_, work_ns / groups_, inner_threads);
+    ranges_ = split_output(convs_[0]->shape(), convs_[0]->pixel_tile(), convs_[0]->block_tile(),
+                           convs_[0]->packed_bytes(), slice_stride_, work_ns / groups_, inner_threads);
   }
 
   void cut(int pixel_begin, int pixel_end) {

@@ -58,7 +58,7 @@ class I8ConvLayer final : public Layer {
     rows_ = make_split(conv_.prepare_rows(shape_), 1, 2 * read_ns, context.threads);
     const double work_ns =
         conv_macs(shape_) / kMacsPerNs + elements_of(context, op, part) * epilogue_ns_per_element(op);
-    ranges_ = split_output(shape_, conv_.pixel_tile, packed_bytes(), conv_.scratch_bytes(shape_), work_ns,
+    ranges_ = split_output(shape_, conv_.pixel_tile, 1, packed_bytes(), conv_.scratch_bytes(shape_), work_ns,
                            context.threads);
   }
 

@@ -77,6 +77,14 @@ class PlanesConv final : public PreparedConv {
   const uint32_t* low_ = nullptr;
 };
 
+template <class Kernel>
+int block_tile_of([[maybe_unused]] const Kernel& kernel) {
+  if constexpr (std::is_same_v<Kernel, BinaryConvKernel>)
+    return kernel.block_tile;
+  else
+    return 1;
+}
+
 template <class Family>
 class ConvOf final : public PreparedConv {
  public:
@@ -84,8 +92,8 @@ class ConvOf final : public PreparedConv {
 
   ConvOf(const BuildContext& context, const ConvShape& shape, const Kernel& kernel)
       : PreparedConv(context, shape,
-                     {kernel.name, kernel.pixel_tile, kernel.prepare_rows(shape), kernel.packed_bytes(shape),
-                      kernel.scratch_bytes(shape), Family::kMacsPerNs}),
+                     {kernel.name, kernel.pixel_tile, block_tile_of(kernel), kernel.prepare_rows(shape),
+                      kernel.packed_bytes(shape), kernel.scratch_bytes(shape), Family::kMacsPerNs}),
         kernel_(kernel) {}
 
   std::unique_ptr<PreparedConv> with_plane([[maybe_unused]] const BuildContext& context,
@@ -149,19 +157,21 @@ std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const Co
   return std::make_unique<ConvOf<F32Family>>(context, shape, *isa.f32_conv);
 }
 
-RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_bytes, size_t input_bytes,
-                        double work_ns, int threads) {
+RangeSplit split_output(const ConvShape& shape, int pixel_tile, int block_tile, size_t weight_bytes,
+                        size_t input_bytes, double work_ns, int threads) {
   const int pixels = shape.out_h * shape.out_w;
   const int blocks = (shape.out_c + kChannelBlock - 1) / kChannelBlock;
   if (work_ns / pixels / blocks * pixel_tile > kLargestPartNs) pixel_tile = 1;
   const int tiles = (pixels + pixel_tile - 1) / pixel_tile;
   const int parts = part_count(work_ns, threads);
   const bool blocks_first = weight_bytes > input_bytes;
-  const int first_units = blocks_first ? blocks : tiles;
-  const int second_units = blocks_first ? tiles : blocks;
+  const int block_tiles = (blocks + block_tile - 1) / block_tile;
+  const int first_units = blocks_first ? block_tiles : tiles;
+  const int second_units = blocks_first ? tiles : block_tiles;
   const int first = std::min(parts, first_units);
   const int second = std::min((parts + first - 1) / first, second_units);
-  return {{pixels, pixel_tile, blocks_first ? second : first}, {blocks, 1, blocks_first ? first : second}};
+  return {{pixels, pixel_tile, blocks_first ? second : first},
+          {blocks, block_tile, blocks_first ? first : second}};
 }
 
 double conv_macs(const ConvShape& shape) {

@@ -206,6 +206,7 @@ void check_rule(const Isa& isa, const ConvShape& s) {
                 {"tiles", "_tiles__"},
                 {"outer_products", "sme2bmopa"},
                 {"shared_sums", "shared_sums"},
+                {"shared_windows", "shared_windows"},
                 {"carry_save", "carry_save"},
                 {"popcount", "bconv2d_b"},
                 {"pair_table", "avx2pairtable"},
@@ -344,6 +345,26 @@ TEST_CASE("filters that share sums on AVX-512") {
     ConvShape s;
     REQUIRE(shape_of(c, &s));
     CHECK(shares_sums_avx512(s));
+    check_case(random, c);
+  }
+}
+
+/// Groups of 4 to 7 windows, one a row and several; rows of padding that make long classes.
+TEST_CASE("windows that share sums on AVX-512") {
+  std::mt19937 random(test_seed());
+  const Window same = {3, 1, 1, 1, 1}, half = {3, 2, 1, 1, 1}, tf_half = {3, 2, 1, 0, 1},
+               dilated = {3, 1, 2, 2, 2}, five = {5, 1, 1, 2, 2}, one = {1, 1, 1, 0, 0};
+  const Case cases[] = {
+      {3, 7, 192, 512, same, same, 0},        {1, 6, 1024, 512, same, same, 0},
+      {4, 9, 224, 512, half, tf_half, 1},     {2, 5, 224, 1024, same, same, 1},
+      {3, 13, 192, 512, half, same, 0},       {1, 13, 192, 512, dilated, dilated, -1},
+      {2, 8, 1760, 512, one, one, 0},         {1, 11, 96, 512, five, five, 0},
+      {2, 4, 416, 512, same, same, -1, true},
+  };
+  for (const Case& c : cases) {
+    ConvShape s;
+    REQUIRE(shape_of(c, &s));
+    CHECK(shares_windows_avx512(s));
     check_case(random, c);
   }
 }

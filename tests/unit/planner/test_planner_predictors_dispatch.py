@@ -138,6 +138,7 @@ def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
         "binary_conv2d dense": "bgemv",
         "binary_conv2d tiles": "_tiles__",
         "binary_conv2d shared_sums": "shared_sums",
+        "binary_conv2d shared_windows": "shared_windows",
         "binary_conv2d carry_save": "carry_save",
         "binary_conv2d popcount": "bconv2d_b",
         "binary_conv2d pair_table": "pairtable",

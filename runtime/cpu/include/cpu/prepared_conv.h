@@ -22,7 +22,7 @@ class PreparedConv {
   /// What its kernel says about the shape.
   struct Facts {
     const char* name;
-    int pixel_tile, prepare_rows;
+    int pixel_tile, block_tile, prepare_rows;
     size_t packed_bytes, scratch_bytes;
     double macs_per_ns;  // to decide how to split work
   };
@@ -34,6 +34,7 @@ class PreparedConv {
   const char* name() const { return facts_.name; }
   const ConvShape& shape() const { return shape_; }
   int pixel_tile() const { return facts_.pixel_tile; }
+  int block_tile() const { return facts_.block_tile; }
   virtual size_t packed_bytes() const { return facts_.packed_bytes; }
   size_t scratch_bytes() const { return facts_.scratch_bytes; }
   int prepare_rows() const { return facts_.prepare_rows; }
@@ -84,8 +85,8 @@ struct RangeSplit {
 
 /// Every part reads its pixels' input and its blocks' weights. So the larger of the two is divided first; the
 /// other one only as far as the first has too few pieces.
-RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_bytes, size_t input_bytes,
-                        double work_ns, int threads);
+RangeSplit split_output(const ConvShape& shape, int pixel_tile, int block_tile, size_t weight_bytes,
+                        size_t input_bytes, double work_ns, int threads);
 
 /// Multiply-accumulates of one image.
 double conv_macs(const ConvShape& shape);

@@ -1,0 +1,65 @@
+// Between bits of lanes and bytes.
+//
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "portable/simd.inl"
+
+PHONEBIT_INLINE __m512i interleave_low(__m512i a, __m512i b) { return _mm512_unpacklo_epi8(a, b); }
+PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unpacklo_epi8(a, b); }
+PHONEBIT_INLINE __m512i interleave_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); }
+PHONEBIT_INLINE __m256i interleave_high(__m256i a, __m256i b) { return _mm256_unpackhi_epi8(a, b); }
+
+/// Bit i of byte k of each 64 bits is bit k of byte 7 - i.
+PHONEBIT_INLINE __m512i transpose_bits(__m512i v) {
+  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64((long long)0x8040201008040201), v, 0);
+}
+PHONEBIT_INLINE __m256i transpose_bits(__m256i v) {
+  return _mm256_gf2p8affine_epi64_epi8(_mm256_set1_epi64x((long long)0x8040201008040201), v, 0);
+}
+
+/// The order in which byte 7 - j of 64 bits i is byte i of 64 bits j.
+struct ByteOrder {
+  alignas(64) uint8_t from[64];
+
+  constexpr ByteOrder() : from{} {
+    for (int i = 0; i < 8; ++i)
+      for (int j = 0; j < 8; ++j) from[8 * i + 7 - j] = (uint8_t)(8 * j + i);
+  }
+};
+constexpr ByteOrder kByteOrder;
+
+/// Byte c has a bit of each of 8 pixels, `step` words apart: those of channel c. Of 64 channels, or the `words_left` that
+/// there are.
+PHONEBIT_INLINE __m512i bytes_of_pixels(const uint32_t* from, size_t step, int words_left) {
+  const auto channels = [&](int p) PHONEBIT_LAMBDA_INLINE {
+    return words_left > 1 ? load<long long>(from + p * step) : (long long)from[p * step];
+  };
+  const __m512i eight = step == 2 && words_left > 1
+                            ? _mm512_loadu_si512(from)
+                            : _mm512_set_epi64(channels(7), channels(6), channels(5), channels(4),
+                                               channels(3), channels(2), channels(1), channels(0));
+  return transpose_bits(_mm512_permutexvar_epi8(_mm512_load_si512(kByteOrder.from), eight));
+}
+
+/// 8 digits of each lane to its number. Byte k of the digits becomes 8 numbers of row[k % 16 / 2].
+template <class V>
+PHONEBIT_INLINE void turn_digits(V (&row)[8]) {
+  V a[8], b[8];
+  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { a[i] = row[7 - i]; });
+  const auto interleave = [](V x, V y, V& low, V& high) PHONEBIT_LAMBDA_INLINE {
+    low = interleave_low(x, y), high = interleave_high(x, y);
+  };
+  // Digits i and i + 4 of one half of the bytes of each 128 bits, then four of a quarter, then all.
+  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE { interleave(a[i], a[i + 4], b[i], b[i + 4]); });
+  unroll<2>([&](auto half) PHONEBIT_LAMBDA_INLINE {
+    unroll<2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      interleave(b[4 * half + i], b[4 * half + i + 2], a[4 * half + i], a[4 * half + i + 2]);
+    });
+  });
+  unroll<4>([&](auto quarter) PHONEBIT_LAMBDA_INLINE {
+    V low, high;
+    interleave(a[2 * quarter], a[2 * quarter + 1], low, high);
+    row[2 * quarter] = transpose_bits(low), row[2 * quarter + 1] = transpose_bits(high);
+  });
+}
