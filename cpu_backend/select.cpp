@@ -14,7 +14,7 @@ namespace {
 constexpr int kCarrySaveChannels = 128;
 /// Taps and channels of a window.
 constexpr int kLeastSharedPositions = 576;
-constexpr int kLeastWindowPositions = 1728;  // measured on Zen 4
+constexpr int kLeastWindowPositions = 2500;  // measured on Zen 4
 /// Of a hundred lanes, how many must be pixels: with short windows and long ones (measured on Zen 4).
 constexpr int kFullLanesOfShort = 75, kFullLanesOfLong = 55, kLongWindow = 1000;
 /// Multiply-accumulates of a layer: some 2000 cycles of NEON.

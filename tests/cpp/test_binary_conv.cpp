@@ -355,10 +355,10 @@ TEST_CASE("windows that share sums on AVX-512") {
   const Window same = {3, 1, 1, 1, 1}, half = {3, 2, 1, 1, 1}, tf_half = {3, 2, 1, 0, 1},
                dilated = {3, 1, 2, 2, 2}, five = {5, 1, 1, 2, 2}, one = {1, 1, 1, 0, 0};
   const Case cases[] = {
-      {3, 7, 192, 512, same, same, 0},        {1, 6, 1024, 512, same, same, 0},
-      {4, 9, 224, 512, half, tf_half, 1},     {2, 5, 224, 1024, same, same, 1},
-      {3, 13, 192, 512, half, same, 0},       {1, 13, 192, 512, dilated, dilated, -1},
-      {2, 8, 1760, 512, one, one, 0},         {1, 11, 96, 512, five, five, 0},
+      {3, 7, 288, 512, same, same, 0},        {1, 6, 1024, 512, same, same, 0},
+      {4, 9, 480, 512, half, tf_half, 1},     {2, 5, 288, 1024, same, same, 1},
+      {3, 13, 288, 512, half, same, 0},       {1, 13, 288, 512, dilated, dilated, -1},
+      {2, 8, 2528, 512, one, one, 0},         {1, 11, 128, 512, five, five, 0},
       {2, 4, 416, 512, same, same, -1, true},
   };
   for (const Case& c : cases) {
