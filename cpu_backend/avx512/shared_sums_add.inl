@@ -29,15 +29,21 @@ PHONEBIT_INLINE V add(V& sum, V a) {
   return carry;
 }
 
-/// Adds the carries of digit kFrom.
+PHONEBIT_INLINE bool is_zero(__m512i v) { return _mm512_test_epi64_mask(v, v) == 0; }
+PHONEBIT_INLINE bool is_zero(__m256i v) { return _mm256_testz_si256(v, v); }
+
+/// Adds the carries of digit kFrom; few sums have more than 8 digits.
 template <int kFrom, int kDigits, class V>
 PHONEBIT_INLINE void ripple(V (&sum)[kDigits], V carry) {
-  unroll<kDigits - kFrom>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    if constexpr (i + kFrom + 1 < kDigits)
-      carry = add(sum[i + kFrom], carry);
+  const auto at = [&](auto digit) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (digit + 1 < kDigits)
+      carry = add(sum[digit], carry);
     else
-      sum[i + kFrom] ^= carry;
-  });
+      sum[digit] ^= carry;
+  };
+  unroll<8 - kFrom>([&](auto i) PHONEBIT_LAMBDA_INLINE { at(Index<kFrom + i>{}); });
+  if (kDigits == 8 || is_zero(carry)) return;
+  unroll<kDigits - 8>([&](auto i) PHONEBIT_LAMBDA_INLINE { at(Index<8 + i>{}); });
 }
 
 /// kStep: bytes from one entry's plane to that of the next number; the same below.
