@@ -6,13 +6,13 @@
 // @weights  [Cout/512][tap][Cin][512 bits]
 // @source   own; full adders after Harley and Seal
 //
-// The other way round than binary_conv_shared_sums.cpp, for small maps of many filters: lanes are filters, a
-// bit each, and a plane holds the weights of one position (tap and channel) of 512 filters. A group of windows
-// x_0 ... x_F-1, of pixels next to each other, shares sums. Let e_p be the positions at which x_p differs from
-// x_0, and
+// The other way round than binary_conv_shared_sums.cpp, for small maps of many filters: lanes are filters,
+// a bit each, and a plane holds the weights of one position (tap and channel) of 512 filters. A group of
+// windows x_0 ... x_F-1, of pixels next to each other, shares sums. Let e_p be the positions at which x_p
+// differs from x_0, and
 //   S = sum of popcount(w ^ x_0) over all positions,   D_p = the same over e_p,   n_p = |e_p|.
-// Then d_p = sum of popcount(w ^ x_p) = (S - D_p) + (n_p - D_p). A position is of one of 2^(F-1) classes, by
-// the windows that differ from x_0 there; each class is summed once.
+// Then d_p = sum of popcount(w ^ x_p) = (S - D_p) + (n_p - D_p). A position is of one of 2^(F-1) classes,
+// by the windows that differ from x_0 there; each class is summed once.
 //
 // Classes follow from the map, so positions are sorted for every image: once a row of the map and group of
 // columns, for all rows of windows that reach it.
