@@ -19,6 +19,7 @@
 #pragma once
 
 #include "epilogue.inl"
+#include "finish_tile.inl"
 #include "half_lanes.inl"
 #include "padded_values.inl"
 #include "weight_stream.inl"
@@ -45,22 +46,8 @@ constexpr bool kWidensSegments = false;
 #else
 constexpr bool kWidensSegments = true;
 #endif
-/// Whether tiles themselves run an epilogue that scales and limits, from registers to the output.
-#if defined(__x86_64__) || defined(__i386__)
-constexpr bool kFinishesTiles = true;
-#else
-constexpr bool kFinishesTiles = false;
-#endif
 /// Pixels that share a segment's weights. A few more than that stay in one group instead of starting another.
 constexpr int kGroupPixels = 8 * kTilePixels, kMostGroupPixels = 10 * kTilePixels;
-
-/// An epilogue that a tile runs by itself, and where the tile's results go.
-struct TileFinish {
-  const Epilogue* epilogue;
-  int channel;   // the slice's first
-  float* value;  // of the tile's first pixel
-  float* last;   // of its last pixel, which may be the one before once more
-};
 
 /// Runs r in [run_begin, run_end), taps [first, first + length) of each.
 struct Segment {
@@ -83,48 +70,6 @@ static inline RunGeometry run_geometry(const ConvShape& s, const ValueMap<float>
   const bool whole_rows = s.dilation_w == 1;
   return {whole_rows ? 1 : s.kernel_w, whole_rows ? s.kernel_w * s.in_c : s.in_c,
           s.dilation_h * map.row_stride, s.dilation_w * map.pixel_stride};
-}
-
-static inline bool finishes_tiles(const ConvShape& s, const Epilogue& epilogue) {
-  if (!kFinishesTiles || !epilogue.value || epilogue.bits || epilogue.plane_count) return false;
-  for (int i = 0; i < epilogue.step_count; i++) {
-    const StepKind kind = epilogue.steps[i].kind;
-    if (kind != StepKind::kScaleBias && kind != StepKind::kClamp) return false;
-  }
-  return s.out_c % kLanes == 0;
-}
-
-/// As epilogue_tile does it, without its way through a buffer, which multiply-adds would wait for. Stores one
-/// tile at a time hide behind the next one's multiply-adds.
-template <int kPixels, int kVectors>
-PHONEBIT_INLINE void finish_tile(const TileFinish& finish, FloatVector (&sum)[kPixels][kVectors]) {
-  const Epilogue& epilogue = *finish.epilogue;
-  for (int s = 0; s < epilogue.step_count; s++) {
-    const EpilogueStep& step = epilogue.steps[s];
-    const bool is_limit = step.kind == StepKind::kClamp;
-    const bool has_high = !(step.low <= step.high && step.high == __builtin_inff());
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
-      if (is_limit) {
-        unroll<kPixels>([&](auto p)
-                            PHONEBIT_LAMBDA_INLINE { sum[p][j] = maximum(sum[p][j], broadcast(step.low)); });
-        if (!has_high) return;
-        unroll<kPixels>([&](auto p)
-                            PHONEBIT_LAMBDA_INLINE { sum[p][j] = minimum(sum[p][j], broadcast(step.high)); });
-        return;
-      }
-      const FloatVector scale = load(step.a + finish.channel + j * kLanes),
-                        bias = load(step.b + finish.channel + j * kLanes);
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-        const FloatVector scaled = sum[p][j] * scale;
-        sum[p][j] = scaled + bias;
-      });
-    });
-  }
-  const size_t step = epilogue.pixel_channels;
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    float* to = p + 1 < kPixels ? finish.value + p * step : finish.last;
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { store(to + j * kLanes, sum[p][j]); });
-  });
 }
 
 /// Adds one segment to kPixels x (kVectors * kLanes) outputs; `sums` has kChannelBlock floats a pixel.
@@ -360,7 +305,7 @@ PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeomet
   const int length = runs.run_length < kSegmentTaps ? runs.run_length : kSegmentTaps;
   alignas(64) float widened[kWidensSegments ? kSegmentTaps * kSliceLanes : 1];
   bool from_zero = true;
-  [[maybe_unused]] float* const value = finish ? finish->value : nullptr;
+  [[maybe_unused]] const int64_t pixel = finish ? finish->first : 0;
   for (int run = 0; run < run_count; run += runs_each) {
     const int run_end = run + runs_each < run_count ? run + runs_each : run_count;
     for (int first = 0; first < runs.run_length; first += length) {
@@ -379,9 +324,8 @@ PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeomet
             count > 1 ? type.tile_kernel(vectors, count - p) : TileKernel{type.one_pixel_kernel(vectors), 1};
         if constexpr (kFinishesTiles) {
           if (segment.finish) {
-            const size_t step = finish->epilogue->pixel_channels;
-            finish->value = value + p * step;
-            finish->last = value + ((p + tile.pixels < count ? p + tile.pixels : count) - 1) * step;
+            finish->first = pixel + p;
+            finish->last = pixel + (p + tile.pixels < count ? p + tile.pixels : count) - 1;
           }
         }
         tile.add(runs, segment, slice, pixels + p, sums + p * kChannelBlock, from_zero);
@@ -420,9 +364,7 @@ PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = vectors_of_slice(s, channel0 + c);
         const char* weights = (const char*)packed + (channel0 + c) * window_taps(s) * type.bytes;
-        const int channel = channel0 + c;
-        TileFinish finish = {&epilogue, channel, nullptr, nullptr};
-        if (tiles_finish) finish.value = epilogue.value + (size_t)pixel * epilogue.pixel_channels + channel;
+        TileFinish finish = {&epilogue, channel0 + c, pixel, pixel};
         convolve_slice(type, runs, run_count, vectors, weights, pixels, count, sums + c,
                        tiles_finish ? &finish : nullptr);
       }
