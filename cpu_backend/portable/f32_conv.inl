@@ -19,6 +19,7 @@
 #pragma once
 
 #include "epilogue.inl"
+#include "finish_tile.inl"
 #include "half_lanes.inl"
 #include "padded_values.inl"
 #include "weight_stream.inl"
@@ -35,7 +36,8 @@ constexpr int kTileVectors = 2, kTilePixels = 6;
 constexpr int kSliceLanes = kTileVectors * kLanes;
 /// A layer of one pixel has no other chains than its vectors: slices of eight hide the latency of an FMA.
 constexpr int kOnePixelVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
-constexpr int kSegmentTaps = kSliceLanes == 64 ? 128 : 256;  // 32 or 16 kB of weights
+/// 16 kB of weights. With AVX-512 64 kB or, of halves, 32 kB: they arrive from the second cache in time.
+constexpr int kSegmentTaps = 256;
 /// Whether a segment of halves or bytes is converted once for all tiles of a pixel group, or by each tile in
 /// registers. The latter is hidden behind the multiply-adds of x86 (the former costs 4 % of Zen 4's time),
 /// but waits for their pipes on Arm, where it would also take a copy of each tile in a small library.
@@ -50,6 +52,7 @@ constexpr int kGroupPixels = 8 * kTilePixels, kMostGroupPixels = 10 * kTilePixel
 /// Runs r in [run_begin, run_end), taps [first, first + length) of each.
 struct Segment {
   int run_begin, run_end, first, length;
+  const TileFinish* finish;  // null: accumulators go to their buffer
 };
 
 /// How the window falls into runs.
@@ -97,6 +100,9 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
             [&](auto j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = fused_multiply_add(x, weight[j], sum[p][j]); });
       });
     }
+  }
+  if constexpr (kFinishesTiles) {
+    if (segment.finish) return finish_tile(*segment.finish, sum);
   }
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
     unroll<kVectors>([&](auto j)
@@ -293,17 +299,20 @@ PHONEBIT_RARE static void real_pack_weights(const ConvShape& s, const Weight* we
 /// One slice of output channels for a group of pixels, segment by segment.
 PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeometry& runs, int run_count,
                                          int vectors, const char* weights, const float* const* pixels,
-                                         int count, float* sums) {
+                                         int count, float* sums, TileFinish* finish) {
   // Short runs are grouped, long ones are cut: a segment never exceeds kSegmentTaps.
   const int runs_each = runs.run_length < kSegmentTaps ? kSegmentTaps / runs.run_length : 1;
   const int length = runs.run_length < kSegmentTaps ? runs.run_length : kSegmentTaps;
   alignas(64) float widened[kWidensSegments ? kSegmentTaps * kSliceLanes : 1];
   bool from_zero = true;
+  [[maybe_unused]] const int64_t pixel = finish ? finish->first : 0;
   for (int run = 0; run < run_count; run += runs_each) {
     const int run_end = run + runs_each < run_count ? run + runs_each : run_count;
     for (int first = 0; first < runs.run_length; first += length) {
       const int left = runs.run_length - first;
-      const Segment segment = {run, run_end, first, left < length ? left : length};
+      const bool is_last = run_end == run_count && left <= length;
+      const Segment segment = {run, run_end, first, left < length ? left : length,
+                               is_last ? finish : nullptr};
       const size_t size = (size_t)(run_end - run) * segment.length * vectors * kLanes;
       const void* slice = weights;
       if (type.widen && count > 1) {
@@ -313,6 +322,12 @@ PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeomet
       for (int p = 0; p < count;) {
         const TileKernel tile =
             count > 1 ? type.tile_kernel(vectors, count - p) : TileKernel{type.one_pixel_kernel(vectors), 1};
+        if constexpr (kFinishesTiles) {
+          if (segment.finish) {
+            finish->first = pixel + p;
+            finish->last = pixel + (p + tile.pixels < count ? p + tile.pixels : count) - 1;
+          }
+        }
         tile.add(runs, segment, slice, pixels + p, sums + p * kChannelBlock, from_zero);
         p += tile.pixels;
       }
@@ -331,6 +346,7 @@ PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape
   const size_t row_step = s.stride_h * map.row_stride, pixel_step = s.stride_w * map.pixel_stride;
   alignas(64) float sums[kMostGroupPixels * kChannelBlock];
   const float* pixels[kMostGroupPixels + 1];
+  const bool tiles_finish = finishes_tiles(s, epilogue);
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
@@ -348,9 +364,11 @@ PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = vectors_of_slice(s, channel0 + c);
         const char* weights = (const char*)packed + (channel0 + c) * window_taps(s) * type.bytes;
-        convolve_slice(type, runs, run_count, vectors, weights, pixels, count, sums + c);
+        TileFinish finish = {&epilogue, channel0 + c, pixel, pixel};
+        convolve_slice(type, runs, run_count, vectors, weights, pixels, count, sums + c,
+                       tiles_finish ? &finish : nullptr);
       }
-      apply_epilogue(epilogue, sums, pixel, count, channel0, channels);
+      if (!tiles_finish) apply_epilogue(epilogue, sums, pixel, count, channel0, channels);
     }
   }
 }
