@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ PLUGIN_SOURCE = Path(__file__).with_name("count_blocks.c")
 QEMU = "qemu-aarch64"
 SHORT_PASSES, LONG_PASSES = 1, 3
 LEAST_EXECUTIONS = 0.4  # a pass; what is below is the start of the program
+BRANCH = re.compile(r"(0x)?([13579b][4-7]|d[467])")  # or a call of the system: the word's beginning
 
 
 class Block(NamedTuple):
@@ -29,6 +30,9 @@ class Block(NamedTuple):
 Blocks = Counter[Block]
 """Executions by block."""
 
+Placed = Counter[tuple[int, Block]]
+"""Executions by address and block."""
+
 
 def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> Blocks:
     """What a program for AArch64 Linux, of one thread, executes on a CPU of ``qemu-aarch64``.
@@ -39,11 +43,35 @@ def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> 
         return _logged(static_qemu, ["-cpu", cpu, *command])
     with tempfile.NamedTemporaryFile() as counts:
         run_with_plugin(f"{plugin(PLUGIN_SOURCE)},out={counts.name}", command, cpu)
-        found: Blocks = Counter()
+        found: Placed = Counter()
         for line in Path(counts.name).read_text().splitlines():
-            count, function, *code = line.split()
-            found[Block(function, tuple(code))] += int(count)
-        return found
+            count, address, function, *code = line.split()
+            found[int(address, 16), Block(function, tuple(code))] += int(count)
+        return joined(found)
+
+
+def joined(found: Placed) -> Blocks:
+    """Whole blocks: qemu cuts long ones, and all at the ends of pages.
+
+    What is executed up to an end without a branch goes on behind it.
+    """
+    whole: Blocks = Counter()
+    behind: dict[int, list[tuple[Block, int]]] = defaultdict(list)  # by address, what is left
+    for (address, block), count in sorted(found.items(), reverse=True):
+        end = address + 4 * len(block.code)
+        left = 0 if BRANCH.match(block.code[-1]) else count
+        parts = behind[end]
+        for place, (rest, rest_count) in enumerate(parts):
+            both = min(left, rest_count)
+            if both > 0:
+                parts[place] = (rest, rest_count - both)
+                behind[address].append((Block(block.function, block.code + rest.code), both))
+                count, left = count - both, left - both
+        behind[address].append((block, count))
+    for parts in behind.values():
+        for block, count in parts:
+            whole[block] += count
+    return +whole
 
 
 def run_with_plugin(options: str, command: Sequence[str], cpu: str) -> None:
@@ -94,10 +122,10 @@ def parse_log(lines: Iterable[bytes]) -> Blocks:
             where, word, *_ = line.split()
             address = address or int(where.rstrip(b":"), 16)
             words.append(word.decode())
-    found: Blocks = Counter()
+    found: Placed = Counter()
     for line, count in executions.items():
-        found[by_line[line]] += count
-    return found
+        found[int(line.split(b"/", 2)[1], 16), by_line[line]] += count
+    return joined(found)
 
 
 def blocks_of_a_pass(

@@ -30,7 +30,7 @@ namespace {
 #include "portable/simd.inl"
 
 constexpr int kTilePixels = kSharedTilePixels;
-constexpr int kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
+constexpr int kUsualDigits = 12, kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
 static_assert(kTilePixels == 128 && kMostNeonPositions < 1 << kMostDigits);
 
 using Plane = uint8x16_t;  // pixel k of run i is bit i of byte k; of a half, runs have 8 pixels
@@ -117,19 +117,21 @@ PHONEBIT_INLINE Plane add(Plane& sum, Plane a) {
   return carry;
 }
 
-/// sum += digits, of `count` digits.
+/// sum += digits, of up to `count` digits. What nearly all windows need is one block of straight code.
 PHONEBIT_INLINE void add(Sum& sum, const Plane (&digits)[kDigits], int count) {
   Plane carry = add(sum[0], digits[0]);
   unroll<kDigits - 1>([&](auto i) PHONEBIT_LAMBDA_INLINE { carry = add(sum[i + 1], digits[i + 1], carry); });
-  for (int i = kDigits; i < count; ++i) carry = add(sum[i], carry);
+  unroll<kUsualDigits - kDigits>([&](auto i)
+                                     PHONEBIT_LAMBDA_INLINE { carry = add(sum[kDigits + i], carry); });
+  for (int i = kUsualDigits; i < count; ++i) carry = add(sum[i], carry);
 }
 
 #include "shared_units.inl"
 
-/// Sums of a group's filters, then T if the list has it, or more for those that have been begun. Returns the next list.
+/// Adds to the sums of a group's filters, behind them T if the list has it. Returns the next list.
 template <bool kHalves>
 PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, int digits,
-                                            int begun, Sum (&sums)[kMostFilters + 1]) {
+                                            Sum (&sums)[kMostFilters + 1]) {
   const Plane zero = vdupq_n_u8(0);
   Plane s1 = zero, s2 = zero, s4 = zero, s8 = zero, s16 = zero, s32 = zero, s64 = zero, s128 = zero;
   while (const int head = *list++) {
@@ -138,43 +140,38 @@ PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_
       list += (kHalves ? 2 : 1) * kUnit * units;
     }
     const Plane total[kDigits] = {s1, s2, s4, s8, s16, s32, s64, s128};
-    const int targets = head >> kFirstFilter;
-    for (int f = 0; targets >> f != 0; ++f) {
-      if (!(targets >> f & 1)) continue;
-      if (begun >> f & 1) {
-        add(sums[f], total, digits);
-        continue;
-      }
-      unroll<kDigits>([&](auto i) PHONEBIT_LAMBDA_INLINE { sums[f][i] = total[i]; });
-      for (int i = kDigits; i < kMostDigits; ++i) sums[f][i] = zero;
-    }
-    begun |= targets;
+    unsigned targets = (unsigned)head >> kFirstFilter;  // at least one
+    do {
+      add(sums[__builtin_ctz(targets)], total, digits);
+    } while (targets &= targets - 1);
     if (head & kEnd) s1 = s2 = s4 = s8 = s16 = s32 = s64 = s128 = zero;
   }
   return list;
 }
 
-/// Twice the sum, or the sum, of pixels 8 i on in to[i].
-template <bool kTwice>
-PHONEBIT_INLINE void widen(const Sum& sum, uint16x8_t (&to)[kTilePixels / 8], bool has_halves) {
-  constexpr int kLow = kTwice ? 7 : 8;
+/// to[i] = all[i] - twice the sum, of pixels 8 i on.
+PHONEBIT_INLINE void widen(const Sum& sum, const uint16x8_t* all, uint16x8_t* to, bool has_halves) {
   Plane low[8], high[8];
   unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    constexpr int kFrom = i - (kTwice ? 1 : 0);
-    low[i] = kFrom < 0 ? vdupq_n_u8(0) : sum[kFrom < 0 ? 0 : kFrom];
-    high[i] = kLow + i < kMostDigits ? sum[kLow + i < kMostDigits ? kLow + i : 0] : vdupq_n_u8(0);
+    constexpr int kLow = i - 1, kHigh = 7 + i;
+    low[i] = kLow < 0 ? vdupq_n_u8(0) : sum[kLow < 0 ? 0 : kLow];
+    high[i] = kHigh < kMostDigits ? sum[kHigh < kMostDigits ? kHigh : 0] : vdupq_n_u8(0);
   });
   transpose_bits(low);
   transpose_bits(high);
   unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
     const uint16x8_t first = vreinterpretq_u16_u8(vzip1q_u8(low[i], high[i]));
     const uint16x8_t second = vreinterpretq_u16_u8(vzip2q_u8(low[i], high[i]));
-    if (has_halves) {
-      to[i] = vaddq_u16(first, second);
-    } else {
-      to[2 * i] = first, to[2 * i + 1] = second;
-    }
+    low[i] = vreinterpretq_u8_u16(first), high[i] = vreinterpretq_u8_u16(second);
   });
+  const auto words = [](Plane v) PHONEBIT_LAMBDA_INLINE { return vreinterpretq_u16_u8(v); };
+  if (has_halves) {
+    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { to[i] = all[i] - words(low[i]) - words(high[i]); });
+  } else {
+    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      to[2 * i] = all[2 * i] - words(low[i]), to[2 * i + 1] = all[2 * i + 1] - words(high[i]);
+    });
+  }
 }
 
 PHONEBIT_INLINE uint16x8_t words_of(uint64x2_t v) { return vreinterpretq_u16_u64(v); }
@@ -223,25 +220,23 @@ PHONEBIT_INLINE uint64_t bits_below(const int16_t* counts, const int16_t* limits
 PHONEBIT_NOINLINE void run_block(const SharedPlanes& form, int channels, const uint8_t* planes,
                                  const uint16_t* list, int count, Counts& counts) {
   const int digits = 32 - __builtin_clz(form.positions);
-  const int vectors = kTilePixels / 8 / form.halves();
   Sum sums[kMostGroups][kMostFilters + 1];  // of one group at a time, where the window is not cut
-  uint16x8_t all[kTilePixels / 8];          // T
+  uint16x8_t all[kTilePixels / 8] = {};     // T
   uint16x8_t differences[8][kTilePixels / 8];
   for (int segment = 1; segment <= form.segments; ++segment) {
     for (int c = 0, group = 0, filters; c < channels; c += filters, group += form.segments > 1) {
       filters = form.filters_from(c, channels);
-      list = (form.has_halves() ? sum_group<true> : sum_group<false>)(planes, list, digits,
-                                                                      segment > 1 ? -1 : 0, sums[group]);
+      if (segment == 1) __builtin_memset(sums[group], 0, sizeof(Sum) * (filters + (c == 0)));
+      list = (form.has_halves() ? sum_group<true> : sum_group<false>)(planes, list, digits, sums[group]);
       if (segment < form.segments) continue;
-      if (c == 0) widen<false>(sums[0][filters], all, form.has_halves());
-      for (int f = 0; f < filters; ++f) {
-        uint16x8_t(&to)[kTilePixels / 8] = differences[(c + f) % 8];
-        uint16x8_t twice[kTilePixels / 8];
-        widen<true>(sums[group][f], twice, form.has_halves());
-        for (int half = 0; half < vectors; half += 8)
-          unroll<8>([&](auto i)
-                        PHONEBIT_LAMBDA_INLINE { to[half + i] = vsubq_u16(all[half + i], twice[half + i]); });
-        if ((c + f) % 8 == 7) transpose_filters(differences, count, c + f - 7, counts);
+      for (int f = c == 0 ? -1 : 0; f < filters; ++f) {
+        const int at = (c + f) % 8;
+        widen(sums[group][f < 0 ? filters : f], all, f < 0 ? all : differences[at], form.has_halves());
+        if (f < 0) {
+          for (uint16x8_t& t : all) t = (0 - t) >> 1;  // it was 0
+        } else if (at == 7) {
+          transpose_filters(differences, count, c + f - 7, counts);
+        }
       }
     }
   }

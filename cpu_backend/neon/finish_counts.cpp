@@ -29,6 +29,7 @@ struct ResidualSteps {
   FloatVector low, last_low;
   const EpilogueStep* scale = nullptr;
   const EpilogueStep* shortcut = nullptr;
+  bool has_last_low = false;
 
   /// FMAXNM gives what a > b ? a : b does, but where b is -0 or a NaN.
   static bool is_lower_limit(const EpilogueStep& step) {
@@ -44,7 +45,8 @@ struct ResidualSteps {
     if (step == end || step->kind != StepKind::kScaleBias) return false;
     scale = step++;
     if (step != end && step->kind == StepKind::kAdd) shortcut = step++;
-    if (step != end && is_lower_limit(*step)) last_low = broadcast(step++->low);
+    has_last_low = step != end && is_lower_limit(*step);
+    if (has_last_low) last_low = broadcast(step++->low);
     return step == end && epilogue.value != nullptr;
   }
 };
@@ -54,6 +56,7 @@ PHONEBIT_INLINE FloatVector at_least(FloatVector v, FloatVector low) {
 }
 
 /// Whole words of channels.
+template <bool kHasLastLow>
 PHONEBIT_INLINE void finish_residual(const Epilogue& epilogue, const ResidualSteps& steps,
                                      const CountTile& tile, int channel0, int channels) {
   static constexpr float kZeros[32] = {};
@@ -81,7 +84,8 @@ PHONEBIT_INLINE void finish_residual(const Epilogue& epilogue, const ResidualSte
             (FloatVector)vmlsl_n_s16(vld1q_s32(bases + kAt), vld1_s16(counts + kAt), 2);
         const FloatVector scaled = at_least(biased - 12582912.0f, low) * load(scale + kAt);
         const FloatVector shifted = scaled + load(bias + kAt);
-        v[j] = at_least(shifted + load(shortcut + kAt), last_low);
+        v[j] = shifted + load(shortcut + kAt);
+        if constexpr (kHasLastLow) v[j] = at_least(v[j], last_low);
       });
       uint32x4_t reached = {};  // nibble j: vector j's comparison
       unroll<kWordVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
@@ -105,7 +109,11 @@ void finish_counts(const Epilogue& epilogue, const CountTile& tile, int channel0
 #if defined(__aarch64__)
   ResidualSteps steps;
   if (channels % 32 == 0 && steps.read(epilogue)) {
-    finish_residual(epilogue, steps, tile, channel0, channels);
+    if (steps.has_last_low) {
+      finish_residual<true>(epilogue, steps, tile, channel0, channels);
+    } else {
+      finish_residual<false>(epilogue, steps, tile, channel0, channels);
+    }
     return;
   }
 #endif

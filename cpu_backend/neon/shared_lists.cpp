@@ -57,10 +57,6 @@ PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* f
       list.end(bit != 0 ? last : targets, bit == 0 || targets == 0);
     }
   }
-  int used = 0;
-  for (int i = begin; i < end; ++i) used |= own[i];
-  for (int f = 0; f < filter_count; ++f)  // a filter without ones has a sum, too
-    if (segment == 0 && !(used >> f & 1)) *list.out++ = (uint16_t)(kEnd | 1 << (kFirstFilter + f));
   *list.out++ = 0;
   return list.out;
 }

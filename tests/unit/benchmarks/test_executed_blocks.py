@@ -1,8 +1,10 @@
-"""What a log of qemu's says about executed blocks."""
+"""What qemu says about executed blocks."""
 
 from __future__ import annotations
 
-from benchmarks.phones.blocks import parse_log
+from collections import Counter
+
+from benchmarks.phones.blocks import Block, joined, parse_log
 
 LOG = b"""\
 ----------------
@@ -33,3 +35,34 @@ def test_executions_by_block() -> None:
         ("?", ("d503201f",)): 2,
         ("main", ("d2800000",)): 1,
     }
+
+
+def test_blocks_that_qemu_cuts_are_joined() -> None:
+    """Those that fall into the next one; the rest of its executions jump there."""
+    head, loop, rest = (
+        Block("f", ("0xaa", "0xd503201f")),
+        Block("f", ("d503201f",)),
+        Block("f", ("54ffffe1",)),
+    )
+    found = Counter({(0x1FF8, head): 1, (0x1FFC, loop): 5, (0x2000, rest): 7})
+    assert joined(found) == {
+        Block("f", head.code + rest.code): 1,
+        Block("f", loop.code + rest.code): 5,
+        rest: 1,
+    }
+
+
+def test_what_ends_by_a_branch_stays() -> None:
+    """Jumps, calls, returns, and calls of the system."""
+    for last in (
+        "54ffffe1",
+        "0xd65f03c0",
+        "b4000040",
+        "37000040",
+        "94000000",
+        "14000000",
+        "d4000001",
+    ):
+        behind = Block("f", ("d65f03c0",))
+        found = Counter({(0x1FFC, Block("f", (last,))): 3, (0x2000, behind): 3})
+        assert joined(found) == {Block("f", (last,)): 3, behind: 3}
