@@ -5,7 +5,7 @@
 // Lanes are output channels, so that each output is one chain of fused multiply-adds over k in order,
 // starting from 0: every ISA, tile and split gives the same bits. A register tile is kTilePixels x
 // kTileVectors vectors. What lies contiguously in the map (a row of taps, or a single tap when dilation_w >
-// 1) is a "run"; a segment is as many runs, or as much of one run, as keeps its weights in the L1 cache while
+// 1) is a "run"; a segment is as many runs, or as much of one run, as keeps its weights in a near cache while
 // all tiles of a pixel group use them. Between segments accumulators wait in a small buffer, which changes no
 // bit of the chain.
 //
