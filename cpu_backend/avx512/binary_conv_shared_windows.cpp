@@ -279,8 +279,6 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
     const int lanes = block / kLaneBlocks;
     const uint8_t* const planes = (const uint8_t*)layer.weights + lanes_bytes(s) * lanes;
     end = (lanes + 1) * kLaneBlocks < range.block_end ? (lanes + 1) * kLaneBlocks : range.block_end;
-    // They come from beyond it once an image, and lists take them in no order that the processor could foresee.
-    for (size_t i = 0; i < lanes_bytes(s); i += 64) _mm_prefetch((const char*)planes + i, _MM_HINT_T1);
     for (int pixel = range.pixel_begin; pixel < range.pixel_end;) {
       const int y = pixel / s.out_w, group = pixel % s.out_w / windows, x = group * windows;
       const int begin = pixel % s.out_w - x, left = range.pixel_end - pixel + begin;
