@@ -29,16 +29,14 @@ struct ByteOrder {
 };
 constexpr ByteOrder kByteOrder;
 
-/// Byte c has a bit of each of 8 pixels, `step` words apart: those of channel c. Of 64 channels, or the `words_left` that
-/// there are.
-PHONEBIT_INLINE __m512i bytes_of_pixels(const uint32_t* from, size_t step, int words_left) {
-  const auto channels = [&](int p) PHONEBIT_LAMBDA_INLINE {
-    return words_left > 1 ? load<long long>(from + p * step) : (long long)from[p * step];
+/// Byte i has bit i of eight rows of words, `step` apart: those of 64 positions, or of the `words_left` that there are.
+PHONEBIT_INLINE __m512i bytes_of_positions(const uint32_t* from, size_t step, int words_left) {
+  const auto bits = [&](int row) PHONEBIT_LAMBDA_INLINE {
+    return words_left > 1 ? load<long long>(from + row * step) : (long long)from[row * step];
   };
-  const __m512i eight = step == 2 && words_left > 1
-                            ? _mm512_loadu_si512(from)
-                            : _mm512_set_epi64(channels(7), channels(6), channels(5), channels(4),
-                                               channels(3), channels(2), channels(1), channels(0));
+  const __m512i eight = step == 2 && words_left > 1 ? _mm512_loadu_si512(from)
+                                                    : _mm512_set_epi64(bits(7), bits(6), bits(5), bits(4),
+                                                                       bits(3), bits(2), bits(1), bits(0));
   return transpose_bits(_mm512_permutexvar_epi8(_mm512_load_si512(kByteOrder.from), eight));
 }
 

@@ -32,24 +32,15 @@ int prepare_rows(const ConvShape& s) { return touched_rows(s); }
 void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
   const int words_in = words(s.in_c), groups = row_groups(s);
   const int columns = groups * kGroupPixels + s.kernel_w - 1;
-  const int inside = columns - s.pad_left < s.in_w ? columns - s.pad_left : s.in_w;
   alignas(64) uint32_t row[kMostRowBytes / sizeof(uint32_t)];
   char* out = (char*)scratch + (size_t)row_begin * s.kernel_w * groups * plane_channels(s);
   for (int y = row_begin; y < row_end; ++y) {
-    const int in_y = y - s.pad_top;
-    if (in_y < 0 || in_y >= s.in_h) {
-      fill_padding(s, row, columns);
-    } else {
-      fill_padding(s, row, s.pad_left);
-      __builtin_memcpy(row + s.pad_left * words_in, input + (size_t)in_y * s.in_w * words_in,
-                       (size_t)inside * words_in * sizeof(uint32_t));
-      fill_padding(s, row + (s.pad_left + inside) * words_in, columns - s.pad_left - inside);
-    }
+    pad_row(s, input, y, columns, row);
     for (int x = 0; x < s.kernel_w; ++x) {
       for (int g = 0; g < groups; ++g) {
         const uint32_t* from = row + (g * kGroupPixels + x) * words_in;
         for (int i = 0; i < words_in; i += 2, from += 2, out += 64)
-          _mm512_store_si512(out, bytes_of_pixels(from, words_in, words_in - i));
+          _mm512_store_si512(out, bytes_of_positions(from, words_in, words_in - i));
       }
     }
   }

@@ -11,11 +11,11 @@ static inline int group_windows(const ConvShape& s) {
   return even < 4 ? 4 : even;
 }
 
-/// Taps and channels of a window: 14 digits hold their number, and 16 those of two more planes.
+/// Taps and channels of a window; 14 digits hold their number.
 constexpr int kMostWindowPositions = (1 << 14) - 1;
 static inline int row_positions(const ConvShape& s) { return s.kernel_w * s.in_c; }
 
-constexpr int kMostKernelRows = 16;
+constexpr int kMostKernelRows = 16;  // of a window
 
 /// Pixels of a row of the map that groups read, with those of 8 windows that a load takes.
 static inline int group_columns(const ConvShape& s) {

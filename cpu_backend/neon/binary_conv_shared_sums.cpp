@@ -233,7 +233,7 @@ PHONEBIT_NOINLINE void run_block(const SharedPlanes& form, int channels, const u
         const int at = (c + f) % 8;
         widen(sums[group][f < 0 ? filters : f], all, f < 0 ? all : differences[at], form.has_halves());
         if (f < 0) {
-          for (uint16x8_t& t : all) t = (0 - t) >> 1;  // it was 0
+          for (uint16x8_t& t : all) t = (0 - t) >> 1;  // was 0 - 2 T
         } else if (at == 7) {
           transpose_filters(differences, count, c + f - 7, counts);
         }

@@ -46,24 +46,28 @@ static inline void fill_padding(const ConvShape& s, uint32_t* out, int pixels) {
   }
 }
 
+/// `width` pixels of row y of the padded map. Returns whether there is more than padding.
+static inline bool pad_row(const ConvShape& s, const uint32_t* input, int y, int width, uint32_t* out) {
+  const int words_in = words(s.in_c);
+  const int in_y = y - s.pad_top;
+  if (in_y < 0 || in_y >= s.in_h) {
+    fill_padding(s, out, width);
+    return false;
+  }
+  const int left = s.pad_left < width ? s.pad_left : width;
+  const int inside = width - left < s.in_w ? width - left : s.in_w;
+  fill_padding(s, out, left);
+  __builtin_memcpy(out + (size_t)left * words_in, input + (size_t)in_y * s.in_w * words_in,
+                   (size_t)inside * words_in * sizeof(uint32_t));
+  fill_padding(s, out + (size_t)(left + inside) * words_in, width - left - inside);
+  return true;
+}
+
 static inline void pad_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin,
                              int row_end) {
   const int width = touched_columns(s);
-  const int words_in = words(s.in_c);
-  int left = s.pad_left < width ? s.pad_left : width;
-  int inside = width - left < s.in_w ? width - left : s.in_w;
-  for (int y = row_begin; y < row_end; ++y) {
-    uint32_t* out = (uint32_t*)scratch + (size_t)y * width * words_in;
-    const int in_y = y - s.pad_top;
-    if (in_y < 0 || in_y >= s.in_h) {
-      fill_padding(s, out, width);
-      continue;
-    }
-    fill_padding(s, out, left);
-    __builtin_memcpy(out + (size_t)left * words_in, input + (size_t)in_y * s.in_w * words_in,
-                     (size_t)inside * words_in * sizeof(uint32_t));
-    fill_padding(s, out + (size_t)(left + inside) * words_in, width - left - inside);
-  }
+  for (int y = row_begin; y < row_end; ++y)
+    pad_row(s, input, y, width, (uint32_t*)scratch + (size_t)y * width * words(s.in_c));
 }
 
 static inline WindowMap window_map(const ConvShape& s, const uint32_t* input, const void* scratch) {

@@ -261,6 +261,17 @@ void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = n
   failure.rethrow();
 }
 
+/// Cases that a kernel serves.
+template <size_t kCount>
+void check_cases(std::mt19937& random, const Case (&cases)[kCount], bool (*serves)(const ConvShape&)) {
+  for (const Case& c : cases) {
+    ConvShape s;
+    REQUIRE(shape_of(c, &s));
+    CHECK(serves(s));
+    check_case(random, c);
+  }
+}
+
 Window random_window(std::mt19937& random, int size) {
   Window w = {size, pick_one(random, {1, 1, 1, 2, 3}), size > 1 ? pick_one(random, {1, 1, 1, 2, 3}) : 1, 0,
               0};
@@ -341,12 +352,7 @@ TEST_CASE("filters that share sums on AVX-512") {
       {13, 13, 256, 64, before, same, 1, true},  {18, 24, 256, 64, same, same, 0, false},
       {17, 24, 128, 64, same, before, -1, true},
   };
-  for (const Case& c : cases) {
-    ConvShape s;
-    REQUIRE(shape_of(c, &s));
-    CHECK(shares_sums_avx512(s));
-    check_case(random, c);
-  }
+  check_cases(random, cases, shares_sums_avx512);
 }
 
 /// Groups of 4 to 7 windows, one a row and several; rows of padding that make long classes.
@@ -361,12 +367,7 @@ TEST_CASE("windows that share sums on AVX-512") {
       {2, 8, 2528, 512, one, one, 0},         {1, 11, 128, 512, five, five, 0},
       {2, 4, 416, 512, same, same, -1, true},
   };
-  for (const Case& c : cases) {
-    ConvShape s;
-    REQUIRE(shape_of(c, &s));
-    CHECK(shares_windows_avx512(s));
-    check_case(random, c);
-  }
+  check_cases(random, cases, shares_windows_avx512);
 }
 
 TEST_CASE("random geometries") {
