@@ -30,6 +30,7 @@ namespace {
 
 #include "popcount_layout.inl"
 #include "portable/epilogue.inl"
+#include "portable/finish_tile.inl"
 #include "shared_sums_add.inl"
 #include "shared_sums_lists.inl"
 #include "shared_sums_planes.inl"
@@ -72,20 +73,15 @@ PHONEBIT_INLINE const uint16_t* add_group(const uint8_t* planes, const uint16_t*
   return list;
 }
 
-/// d_f - n_f of a pixel, 16 channels a vector; `bytes` are those of `step` bytes for every 16 channels.
-template <int kHigh, int kVectors>
-PHONEBIT_INLINE void read_counts(const uint8_t* bytes, size_t step, __m512i (&counts)[kVectors]) {
-  const auto widened = [&](int i) PHONEBIT_LAMBDA_INLINE {
-    return _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i*)(bytes + i * step)));
-  };
-  unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-    constexpr int kFrom = kHigh == 8 ? q : q % 2, kShift = kHigh == 8 || q >= 2 ? 24 : 28;
-    const __m512i high = _mm512_slli_epi32(widened(kVectors + kFrom), kShift);
-    const __m512i sign_and_high = _mm512_srai_epi32(high, 24 - kHigh);
-    // Below the high digits of a byte's second half are those of its first.
-    counts[q] = _mm512_ternarylogic_epi32(sign_and_high, _mm512_set1_epi32(255), widened(q), 0xba);
-  });
-}
+/// Takes byte j of 16 bytes of a vector, and of another one, to the low half of 32 bits j.
+struct PairOrder {
+  alignas(64) uint8_t from[64];
+
+  constexpr PairOrder() : from{} {
+    for (int j = 0; j < 16; ++j) from[4 * j] = (uint8_t)j, from[4 * j + 1] = (uint8_t)(64 + j);
+  }
+};
+constexpr PairOrder kPairOrder;
 
 /// A block of channels of a tile.
 struct Part {
@@ -95,58 +91,118 @@ struct Part {
   int first_group, group_end, block;
 };
 
-/// Pixels of a group, of which byte `at` of bytes[..][8 h + p] belongs to pixel p.
-template <int kHigh>
-PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int group, const uint8_t* bytes,
-                                  size_t vector_bytes) {
-  constexpr int kVectors = kChannelBlock / 16;
-  alignas(64) float values[kGroupPixels][kChannelBlock];
-  const int y = group / row_groups(s), x = group % row_groups(s) * kGroupPixels;
-  const int first = y * s.out_w + x;
+/// Bytes of a group's pixels, and the limits or bases of its row. Its own copies: stores could change what is read through
+/// pointers.
+template <class V>
+struct GroupCounts {
+  static constexpr int kVectors = kChannelBlock / 16;
+  const V* bytes;  // 128 bits of pixel p: [low bytes, then high ones][16 channels][p]
+  __m512i order;   // which 128 bits
+  const uint32_t* limits;
+  const int* columns;  // border classes of pixels
+
+  const uint32_t* limits_of(int p) const { return limits + columns[p] * kChannelBlock; }
+
+  /// Adds `factor` times d_f - n_f of pixel p.
+  PHONEBIT_INLINE void add(int p, int factor, __m512i (&to)[kVectors]) const {
+    const __m512i factors = _mm512_set1_epi32(factor & 0xffff);
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      const V *const low = bytes + q * 16 + p, *const high = low + kVectors * 16;
+      const __m512i pairs = _mm512_permutex2var_epi8(whole(*low), order, whole(*high));
+      to[q] = _mm512_dpwssd_epi32(to[q], pairs, factors);
+    });
+  }
+
+  PHONEBIT_INLINE void read_values(int p, FloatVector (&to)[kVectors]) const {
+    __m512i sums[kVectors];
+    unroll<kVectors>([&](auto q)
+                         PHONEBIT_LAMBDA_INLINE { sums[q] = _mm512_load_si512(limits_of(p) + 16 * q); });
+    add(p, -2, sums);
+    unroll<kVectors>([&](auto q)
+                         PHONEBIT_LAMBDA_INLINE { to[q] = (FloatVector)_mm512_cvtepi32_ps(sums[q]); });
+  }
+
+  PHONEBIT_INLINE uint64_t bits(int p) const {
+    __m512i counts[kVectors] = {};
+    add(p, 1, counts);
+    uint64_t below = 0;
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      below |= (uint64_t)_mm512_cmplt_epi32_mask(counts[q], _mm512_load_si512(limits_of(p) + 16 * q))
+               << (16 * q);
+    });
+    return below;
+  }
+};
+
+template <int kPixels, class V>
+PHONEBIT_INLINE void finish_values(const GroupCounts<V> counts, int p, const TileFinish& finish) {
+  FloatVector values[kPixels][GroupCounts<V>::kVectors];
+  unroll<kPixels>([&](auto i) PHONEBIT_LAMBDA_INLINE { counts.read_values(p + i, values[i]); });
+  finish_tile(finish, values);
+}
+
+template <class V>
+PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int group, const V* bytes, int lane) {
+  const int y = group / row_groups(s), x = group % row_groups(s) * kGroupPixels, first = y * s.out_w + x;
   int begin = part.range.pixel_begin - first, end = part.range.pixel_end - first;
   if (begin < 0) begin = 0;
   if (end > kGroupPixels) end = kGroupPixels;
   if (end > s.out_w - x) end = s.out_w - x;
-  if (begin >= end) return;
-  const uint32_t* const head = part.layer.block_head(part.block);
-  for (int p = begin; p < end; ++p) {
-    __m512i counts[kVectors];
-    read_counts<kHigh>(bytes + p * vector_bytes, 16 * vector_bytes, counts);
-    const uint32_t* const limits = head + part.layer.borders.class_of(s, y, x + p) * kChannelBlock;
-    if (part.sink.threshold_bits == nullptr) {
-      store_values(counts, limits, values[p]);
-      continue;
+  const BorderTable& borders = part.layer.borders;
+  const GroupCounts<V> counts = {
+      bytes,
+      _mm512_add_epi8(_mm512_load_si512(kPairOrder.from), _mm512_set1_epi8((char)(16 * lane))),
+      part.layer.block_head(part.block) + borders.rows()[y] * borders.column_count * kChannelBlock,
+      borders.columns(s) + x,
+  };
+  if (part.sink.threshold_bits != nullptr) {
+    const size_t words = part.sink.pixel_words;
+    uint32_t* const to = part.sink.threshold_bits + first * words + part.block * (kChannelBlock / 32);
+    for (int p = begin; p < end; ++p) {
+      const uint64_t bits = counts.bits(p);
+      __builtin_memcpy(to + p * words, &bits, sizeof bits);
     }
-    uint64_t bits = 0;
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-      const __mmask16 below = _mm512_cmplt_epi32_mask(counts[q], _mm512_load_si512(limits + 16 * q));
-      bits |= (uint64_t)below << (16 * q);
-    });
-    uint32_t* const to = part.sink.threshold_bits + (size_t)(first + p) * part.sink.pixel_words;
-    __builtin_memcpy(to + part.block * (kChannelBlock / 32), &bits, sizeof bits);
+    return;
   }
-  if (part.sink.threshold_bits == nullptr)
-    apply_epilogue(*part.sink.epilogue, values[begin], first + begin, end - begin, part.block * kChannelBlock,
-                   kChannelBlock);
+  const Epilogue& epilogue = *part.sink.epilogue;
+  const int channel = part.block * kChannelBlock;
+  if (finishes_tiles(s, epilogue)) {
+    int p = begin;
+    for (; p + 4 <= end; p += 4) finish_values<4>(counts, p, {&epilogue, channel, first + p, first + p + 3});
+    for (; p < end; ++p) finish_values<1>(counts, p, {&epilogue, channel, first + p, first + p});
+  } else if (begin < end) {
+    alignas(64) FloatVector values[kGroupPixels][GroupCounts<V>::kVectors];
+    for (int p = begin; p < end; ++p) counts.read_values(p, values[p]);
+    apply_epilogue(epilogue, (float*)values[begin], first + begin, end - begin, channel, kChannelBlock);
+  }
 }
 
 template <int kHigh, class V>
 PHONEBIT_NOINLINE void finish_rows(const ConvShape& s, const DigitRows<kHigh, V>& rows, const Part& part) {
-  constexpr int kLow = kChannelBlock / 16, kAll = kLow + sizeof rows.high / sizeof rows.low[0] / 16;
-  alignas(64) uint8_t bytes[kAll][16][sizeof(V)];
+  constexpr int kLow = kChannelBlock / 16;
+  // [low bytes, then high ones: 16 channels][pixel of two groups]; a vector's 128 bits are of as many pairs of groups.
+  V bytes[2 * kLow][16];
   for (int m = 0; m < 8; ++m) {
-    for (int q = 0; q < kAll; ++q) {
-      const auto* const from = q < kLow ? rows.low + 16 * q : rows.high + 16 * (q - kLow);
+    const auto turn = [&](const auto* from, const auto& put) PHONEBIT_LAMBDA_INLINE {
       V v[16];
       unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = from[i][m]; });
       transpose_bytes(v);
-      unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { store(bytes[q][i], v[i]); });
-    }
+      unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { put(i, v[i]); });
+    };
+    for (int q = 0; q < kLow; ++q)
+      turn(rows.low + 16 * q, [&](int i, V v) PHONEBIT_LAMBDA_INLINE { bytes[q][i] = v; });
+    for (int q = 0; q < kLow * kHigh / 8; ++q)
+      turn(rows.high + 16 * q, [&](int i, V v) PHONEBIT_LAMBDA_INLINE {
+        if constexpr (kHigh == 8) {
+          bytes[kLow + q][i] = v;
+        } else {  // 4 bits each of channels 32 apart, with their signs
+          bytes[kLow + q][i] = map_bits(v, 0x0102040808080808);
+          bytes[kLow + q + 2][i] = map_bits(v, 0x1020408080808080);
+        }
+      });
     for (int i = 0; i < (int)sizeof(V) / 8; ++i) {
-      const int part_of_vector = i / 2 * 16;
-      const int group = part.first_group + part_of_vector + m * 2 + i % 2;
-      if (group < part.group_end)
-        finish_group<kHigh>(s, part, group, bytes[0][i % 2 * 8] + part_of_vector, sizeof(V));
+      const int lane = i / 2, group = part.first_group + lane * 16 + m * 2 + i % 2;
+      if (group < part.group_end) finish_group(s, part, group, bytes[0] + i % 2 * 8, lane);
     }
   }
 }

@@ -75,7 +75,7 @@ struct SortedRow {
   uint16_t* entries() { return (uint16_t*)(this + 1); }
 };
 constexpr int kSortedParts = 4;  // of 1, 2, 4 and 8 the fastest
-constexpr int kCopied = 16;      // entries; what is read beyond the last ones is not used
+constexpr int kCopied = 32;      // entries; what is read beyond the last ones is not used
 
 size_t sorted_bytes(const ConvShape& s) {
   return round_up_64(sizeof(SortedRow) + sizeof(uint16_t) * (row_positions(s) + kCopied));
@@ -180,17 +180,19 @@ struct GroupList {
       uint16_t* const units = out++;
       uint16_t* const begin = out;
       for (int ky = 0; ky < s.kernel_h; ++ky) {
-        const __m256i first = _mm256_set1_epi16((short)(ky * in_row));
+        const __m512i first = _mm512_set1_epi16((short)(ky * in_row));
         const uint16_t* const from = rows[ky]->entries() + rows[ky]->begins[run];
         const int count = rows[ky]->begins[run + 1] - rows[ky]->begins[run];
-        for (int i = 0; i < count; i += kCopied)
-          store(out + i, _mm256_add_epi16(load<__m256i>(from + i), first));
+        int i = 0;
+        do store(out + i, _mm512_add_epi16(load<__m512i>(from + i), first));
+        while ((i += kCopied) < count);
         out += count;
       }
       in_class = (int)(out - begin) + (run % 4 == 0 ? 0 : in_class);
       is_long = is_long || in_class > 255;
-      while ((out - begin) % kUnit != 0) *out++ = (uint16_t)(s.kernel_h * in_row + run % 2);
-      *units = (uint16_t)((out - begin) / kUnit);
+      store(out, _mm_set1_epi16((short)(s.kernel_h * in_row + run % 2)));
+      *units = (uint16_t)((out - begin + kUnit - 1) / kUnit);
+      out = begin + *units * kUnit;
     }
   }
 };

@@ -10,6 +10,18 @@ PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unp
 PHONEBIT_INLINE __m512i interleave_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); }
 PHONEBIT_INLINE __m256i interleave_high(__m256i a, __m256i b) { return _mm256_unpackhi_epi8(a, b); }
 
+/// A vector; what is behind a half is not defined.
+PHONEBIT_INLINE __m512i whole(__m512i v) { return v; }
+PHONEBIT_INLINE __m512i whole(__m256i v) { return _mm512_castsi256_si512(v); }
+
+/// Bit i of a byte is the parity of its bits that byte 7 - i of the map has.
+PHONEBIT_INLINE __m512i map_bits(__m512i v, long long map) {
+  return _mm512_gf2p8affine_epi64_epi8(v, _mm512_set1_epi64(map), 0);
+}
+PHONEBIT_INLINE __m256i map_bits(__m256i v, long long map) {
+  return _mm256_gf2p8affine_epi64_epi8(v, _mm256_set1_epi64x(map), 0);
+}
+
 /// Bit i of byte k of each 64 bits is bit k of byte 7 - i.
 PHONEBIT_INLINE __m512i transpose_bits(__m512i v) {
   return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64((long long)0x8040201008040201), v, 0);
