@@ -198,9 +198,10 @@ struct ByteSlice {
   float scale;
 };
 
-/// kPixels x (kVectors * kLanes) results; `values` has kChannelBlock floats a pixel.
+/// kPixels x (kVectors * kLanes) results, which `finish` takes; if it is null, `values` has kChannelBlock floats a pixel.
 template <int kPixels, int kVectors>
-PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* const* pixels, float* values) {
+PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* const* pixels, float* values,
+                                      [[maybe_unused]] const TileFinish* finish) {
   ByteTileSums<kPixels, kVectors> sums;
   const MapValue* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
@@ -209,30 +210,40 @@ PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* co
     const size_t begin = slice.runs.offset(run), end = begin + slice.runs.run_length;
     weights = sums.add_run(from, begin, end, weights, kVectors * kLanes * kGroupTaps);
   }
-  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
-    const FloatVector scale = load(slice.scales + j * kLanes) * broadcast(slice.scale);
-    const IntVector excess = load<IntVector>(slice.excess + j * kLanes);
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      const FloatVector whole = __builtin_convertvector(sums.whole(p, j) - excess, FloatVector);
-      store(values + p * kChannelBlock + j * kLanes, whole * scale);
+  const auto each = [&](const auto& put) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      const FloatVector scale = load(slice.scales + j * kLanes) * broadcast(slice.scale);
+      const IntVector excess = load<IntVector>(slice.excess + j * kLanes);
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        put(p, j, __builtin_convertvector(sums.whole(p, j) - excess, FloatVector) * scale);
+      });
     });
-  });
+  };
+  if constexpr (kFinishesTiles) {
+    if (finish) {
+      FloatVector results[kPixels][kVectors];
+      each([&](auto p, auto j, FloatVector v) PHONEBIT_LAMBDA_INLINE { results[p][j] = v; });
+      return finish_tile(*finish, results);
+    }
+  }
+  each([&](auto p, auto j, FloatVector v)
+           PHONEBIT_LAMBDA_INLINE { store(values + p * kChannelBlock + j * kLanes, v); });
 }
 
 struct ByteTile {
-  void (*multiply)(const ByteSlice&, const MapValue* const*, float*);
+  void (*multiply)(const ByteSlice&, const MapValue* const*, float*, const TileFinish*);
   int pixels;
 };
 
 /// The best tile for `left` pixels. One vector leaves registers for twice as many pixels. A tile may be
-/// larger than what is left.
+/// larger than what is left, on x86 by one pixel at most.
 template <int kVectors>
 static inline ByteTile byte_tile(int left) {
   if constexpr (2 * kVectors <= kByteVectors) {
     if (left >= 2 * kBytePixels) return {multiply_bytes<2 * kBytePixels, kVectors>, 2 * kBytePixels};
   }
   if (left == 1) return {multiply_bytes<1, kVectors>, 1};
-  if constexpr (kBytePixels > 4) {
+  if constexpr (kBytePixels > 4 || kFinishesTiles) {
     if (left < kBytePixels - 1) return {multiply_bytes<2, kVectors>, 2};
   }
   return {multiply_bytes<kBytePixels, kVectors>, kBytePixels};
@@ -251,7 +262,9 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
   const RunGeometry runs = byte_runs(s);
   const ByteConstants constants(s, packed);
   const int run_count = s.kernel_h * runs.runs_per_row;
-  const size_t row_values = (size_t)map_columns(s) * s.in_c, groups = window_groups(s);
+  const bool tiles_finish = finishes_tiles(s, epilogue);
+  const size_t groups = window_groups(s), pixel_step = (size_t)s.stride_w * s.in_c;
+  const size_t row_step = (size_t)s.stride_h * map_columns(s) * s.in_c;
   // The last tile may be larger than what is left: it takes the last pixel again, and nobody its results.
   constexpr int kMostPixels = kMostGroupPixels + kBytePixels - 2;
   alignas(64) float values[kMostPixels * kChannelBlock];
@@ -259,14 +272,15 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
+    int y = range.pixel_begin / s.out_w, x = range.pixel_begin % s.out_w;
     for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
       const int left = range.pixel_end - pixel;
       count = left <= kMostGroupPixels ? left : kGroupPixels;
-      for (int p = 0; p < count + kBytePixels - 2; p++) {
-        const int of = pixel + (p < count ? p : count - 1);
-        const size_t y = of / s.out_w, x = of % s.out_w;
-        pixels[p] = (const MapValue*)scratch + y * s.stride_h * row_values + x * s.stride_w * s.in_c;
+      for (int p = 0; p < count; p++) {
+        pixels[p] = (const MapValue*)scratch + y * row_step + x * pixel_step;
+        if (++x == s.out_w) x = 0, y++;
       }
+      for (int p = count; p < count + kBytePixels - 2; p++) pixels[p] = pixels[count - 1];
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = byte_slice_vectors(s, channel0 + c);
         const int first = channel0 + c;
@@ -278,11 +292,13 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
                                  scale};
         for (int p = 0; p < count;) {
           const ByteTile tile = byte_tile(vectors, count - p);
-          tile.multiply(slice, pixels + p, values + p * kChannelBlock + c);
+          const int end = p + tile.pixels < count ? p + tile.pixels : count;
+          const TileFinish finish = {&epilogue, first, pixel + p, pixel + end - 1};
+          tile.multiply(slice, pixels + p, values + p * kChannelBlock + c, tiles_finish ? &finish : nullptr);
           p += tile.pixels;
         }
       }
-      apply_epilogue(epilogue, values, pixel, count, channel0, channels);
+      if (!tiles_finish) apply_epilogue(epilogue, values, pixel, count, channel0, channels);
     }
   }
 }
