@@ -81,6 +81,26 @@ bool EpilogueBinding::bind_planes(const BuildContext& context, const Op& op) {
   return true;
 }
 
+bool EpilogueBinding::join_rows(const Op& op, int width) {
+  constexpr int kFewChannels = 16;
+  const int channels = epilogue_.channels;
+  if (channels != epilogue_.pixel_channels || channels >= kFewChannels || op.record.bits_output >= 0)
+    return false;
+  for (const EpilogueStep& step : steps_)
+    if (step.kind != StepKind::kScaleBias && step.kind != StepKind::kClamp) return false;
+  const auto widened = [&](const float* factors) {
+    std::vector<float>& row = row_factors_.emplace_back();
+    for (int x = 0; x < width; ++x) row.insert(row.end(), factors, factors + channels);
+    return row.data();
+  };
+  for (EpilogueStep& step : steps_) {
+    if (step.a != nullptr) step.a = widened(step.a);
+    if (step.b != nullptr) step.b = widened(step.b);
+  }
+  epilogue_.channels = epilogue_.pixel_channels = channels * width;
+  return true;
+}
+
 double epilogue_ns_per_element(const Op& op) {
   double ns = 0.1;
   for (const StepRecord& step : op.steps) ns += static_cast<double>(loader::traits(step).cost_ns);

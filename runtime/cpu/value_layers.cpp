@@ -1,5 +1,6 @@
 // Memory-bound layers: pooling by output rows, elementwise ops and softmax by pixels.
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/epilogue_binding.h"
 #include "cpu/part_slots.h"
@@ -79,11 +80,12 @@ class ElementwiseLayer final : public Layer {
     kernel_ = std::string(name) + context.isa.name;
     levels_ = &binding_;
     bind_operand(context, op, part, 0, &input_);
-    const int pixels = pixels_of(context, op, part);
+    const int pixels = pixels_of(context, op, part), width = context.model.output(op).width;
     const double input_bytes = static_cast<double>(pixel_bytes(context.model.operand(op))) * pixels;
     const double work_ns = copy_ns(input_bytes + row_bytes_of(context, op, part)) +
                            elements_of(context, op, part) * epilogue_ns_per_element(op);
-    pixels_ = make_split(pixels, 1, work_ns, context.threads);
+    const bool joins = !std::is_same_v<Input, uint32_t> && binding_.join_rows(op, width);
+    pixels_ = make_split(joins ? pixels / width : pixels, 1, work_ns, context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }

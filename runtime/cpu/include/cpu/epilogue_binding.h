@@ -21,6 +21,10 @@ class EpilogueBinding {
   /// Whether to do so from now on.
   void write_planes(bool on) { writes_planes_ = on && planes_.plane_count > 0; }
 
+  /// Lets each row of the map count as one pixel, so that a few channels, as of pictures, still fill vectors: where the
+  /// steps, of a layer without memory between pixels, permit it. Returns whether they do.
+  bool join_rows(const loader::Op& op, int width);
+
   const Epilogue& epilogue() const { return writes_planes_ ? planes_ : epilogue_; }
   /// For kernels with integer accumulators; thresholds of type I32 select the threshold form.
   AccumulatorSink accumulator_sink() const { return {threshold_bits_, epilogue_.pixel_words, &epilogue()}; }
@@ -28,6 +32,7 @@ class EpilogueBinding {
 
  private:
   std::vector<EpilogueStep> steps_;
+  std::vector<std::vector<float>> row_factors_;  // of steps, for each channel of a joined row
   Epilogue epilogue_{};
   Epilogue planes_{};
   bool writes_planes_ = false;
