@@ -36,6 +36,8 @@ FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL":
 CALIBRATION_PICTURES: Final = 4
 """Ranges of activations only: nothing is trained, and accuracy is not measured here."""
 CALIBRATION_SEED: Final = 100
+PICTURE_RANGE: Final = (-1.0, 1.0)
+"""What levels 0 and 255 stand for."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,14 @@ def write_zoo(job: Job) -> None:
 def write_pbit(job: Job, kind: str = "pbit", float_weights: FloatWeights | None = None) -> None:
     """PhoneBit's file; weights of real layers as given, else as asked for."""
     if job.subject.zoo is not None:
-        weights = float_weights or "f32"
-        phonebit.convert(job.path("zoo"), job.path(kind), check=False, float_weights=weights)
+        phonebit.convert(
+            job.path("zoo"),
+            job.path(kind),
+            check=False,
+            float_weights=float_weights or "f32",
+            input_dtype="u8" if job.subject.reads_levels else "f32",
+            input_range=PICTURE_RANGE if job.subject.reads_levels else None,
+        )
     else:
         build(job.subject.name, job.path(kind), float_weights=float_weights or job.float_weights)
 

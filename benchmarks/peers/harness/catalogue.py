@@ -27,6 +27,9 @@ class Subject:
     # In ``tests/support/larq_networks.py``: the binary network as larq-zoo builds it.
     zoo: str | None
     size: int  # height and width of its input
+    # Whether larq-zoo's network becomes one for levels of pictures (``--input u8``): then a first
+    # layer with binary weights is a layer of integers.
+    reads_levels: bool = False
 
 
 @dataclass(frozen=True)
