@@ -73,7 +73,7 @@ PHONEBIT_INLINE const uint16_t* add_group(const uint8_t* planes, const uint16_t*
   return list;
 }
 
-/// Takes byte j of 16 bytes of a vector, and of another one, to the low half of 32 bits j.
+/// Takes byte j of a vector, and of another one, to the low half of 32 bits j.
 struct PairOrder {
   alignas(64) uint8_t from[64];
 
@@ -91,53 +91,69 @@ struct Part {
   int first_group, group_end, block;
 };
 
-/// Bytes of a group's pixels, and the limits or bases of its row. Its own copies: stores could change what is read through
-/// pointers.
+/// Bytes of a group's pixels, and the limits or bases of its row. Its own copies: stores could change what is
+/// read through pointers.
 template <class V>
 struct GroupCounts {
   static constexpr int kVectors = kChannelBlock / 16;
-  const V* bytes;  // 128 bits of pixel p: [low bytes, then high ones][16 channels][p]
-  __m512i order;   // which 128 bits
+  using Sums = __m512i[kVectors];
+  const uint8_t*
+      bytes;  // V [low bytes, then high ones: 16 channels][pixel], of which the first 128 bits are read
+  __m512i order;
   const uint32_t* limits;
   const int* columns;  // border classes of pixels
 
-  const uint32_t* limits_of(int p) const { return limits + columns[p] * kChannelBlock; }
-
-  /// Adds `factor` times d_f - n_f of pixel p.
-  PHONEBIT_INLINE void add(int p, int factor, __m512i (&to)[kVectors]) const {
-    const __m512i factors = _mm512_set1_epi32(factor & 0xffff);
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-      const V *const low = bytes + q * 16 + p, *const high = low + kVectors * 16;
-      const __m512i pairs = _mm512_permutex2var_epi8(whole(*low), order, whole(*high));
-      to[q] = _mm512_dpwssd_epi32(to[q], pairs, factors);
-    });
+  PHONEBIT_INLINE void load_limits(int p, Sums& to) const {
+    const uint32_t* const from = limits + columns[p] * kChannelBlock;
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { to[q] = _mm512_load_si512(from + 16 * q); });
   }
 
-  PHONEBIT_INLINE void read_values(int p, FloatVector (&to)[kVectors]) const {
-    __m512i sums[kVectors];
-    unroll<kVectors>([&](auto q)
-                         PHONEBIT_LAMBDA_INLINE { sums[q] = _mm512_load_si512(limits_of(p) + 16 * q); });
-    add(p, -2, sums);
-    unroll<kVectors>([&](auto q)
-                         PHONEBIT_LAMBDA_INLINE { to[q] = (FloatVector)_mm512_cvtepi32_ps(sums[q]); });
+  /// from + factor * (d_f - n_f) of pixel p.
+  PHONEBIT_INLINE void add(int p, int factor, const Sums& from, Sums& to) const {
+    const __m512i factors = _mm512_set1_epi32(factor & 0xffff);
+    const auto channels = [&](int i) PHONEBIT_LAMBDA_INLINE {
+      return _mm512_castsi128_si512(_mm_load_si128((const __m128i*)(bytes + (i * 16 + p) * sizeof(V))));
+    };
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      const __m512i pairs = _mm512_permutex2var_epi8(channels(q), order, channels(kVectors + q));
+      to[q] = _mm512_dpwssd_epi32(from[q], pairs, factors);
+    });
   }
 
   PHONEBIT_INLINE uint64_t bits(int p) const {
-    __m512i counts[kVectors] = {};
-    add(p, 1, counts);
+    Sums limit, counts = {};
+    load_limits(p, limit);
+    add(p, 1, counts, counts);
     uint64_t below = 0;
     unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-      below |= (uint64_t)_mm512_cmplt_epi32_mask(counts[q], _mm512_load_si512(limits_of(p) + 16 * q))
-               << (16 * q);
+      below |= (uint64_t)_mm512_cmplt_epi32_mask(counts[q], limit[q]) << (16 * q);
     });
     return below;
+  }
+
+  /// Values of pixels next to each other.
+  template <int kPixels>
+  PHONEBIT_INLINE void read_values(int first, FloatVector (*to)[kVectors]) const {
+    Sums bases;
+    load_limits(first, bases);
+    const auto read = [&](auto p) PHONEBIT_LAMBDA_INLINE {
+      Sums sums;
+      add(first + p, -2, bases, sums);
+      unroll<kVectors>([&](auto q)
+                           PHONEBIT_LAMBDA_INLINE { to[p][q] = (FloatVector)_mm512_cvtepi32_ps(sums[q]); });
+    };
+    if (columns[first] == columns[first + kPixels - 1]) {
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { read(p); });
+    } else {
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { load_limits(first + p, bases), read(p); });
+    }
   }
 };
 
 template <int kPixels, class V>
 PHONEBIT_INLINE void finish_values(const GroupCounts<V> counts, int p, const TileFinish& finish) {
   FloatVector values[kPixels][GroupCounts<V>::kVectors];
-  unroll<kPixels>([&](auto i) PHONEBIT_LAMBDA_INLINE { counts.read_values(p + i, values[i]); });
+  counts.template read_values<kPixels>(p, values);
   finish_tile(finish, values);
 }
 
@@ -150,8 +166,8 @@ PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int grou
   if (end > s.out_w - x) end = s.out_w - x;
   const BorderTable& borders = part.layer.borders;
   const GroupCounts<V> counts = {
-      bytes,
-      _mm512_add_epi8(_mm512_load_si512(kPairOrder.from), _mm512_set1_epi8((char)(16 * lane))),
+      (const uint8_t*)bytes + 16 * lane,
+      _mm512_load_si512(kPairOrder.from),
       part.layer.block_head(part.block) + borders.rows()[y] * borders.column_count * kChannelBlock,
       borders.columns(s) + x,
   };
@@ -172,7 +188,7 @@ PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int grou
     for (; p < end; ++p) finish_values<1>(counts, p, {&epilogue, channel, first + p, first + p});
   } else if (begin < end) {
     alignas(64) FloatVector values[kGroupPixels][GroupCounts<V>::kVectors];
-    for (int p = begin; p < end; ++p) counts.read_values(p, values[p]);
+    for (int p = begin; p < end; ++p) counts.template read_values<1>(p, values + p);
     apply_epilogue(epilogue, (float*)values[begin], first + begin, end - begin, channel, kChannelBlock);
   }
 }

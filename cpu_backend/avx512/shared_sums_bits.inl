@@ -10,10 +10,6 @@ PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unp
 PHONEBIT_INLINE __m512i interleave_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi8(a, b); }
 PHONEBIT_INLINE __m256i interleave_high(__m256i a, __m256i b) { return _mm256_unpackhi_epi8(a, b); }
 
-/// A vector; what is behind a half is not defined.
-PHONEBIT_INLINE __m512i whole(__m512i v) { return v; }
-PHONEBIT_INLINE __m512i whole(__m256i v) { return _mm512_castsi256_si512(v); }
-
 /// Bit i of a byte is the parity of its bits that byte 7 - i of the map has.
 PHONEBIT_INLINE __m512i map_bits(__m512i v, long long map) {
   return _mm512_gf2p8affine_epi64_epi8(v, _mm512_set1_epi64(map), 0);
