@@ -80,6 +80,7 @@ bool shares_sums_avx512(const ConvShape& s) {
   if (s.in_c % 32 != 0 || s.out_c % kChannelBlock != 0) return false;
   if (window_positions(s) < kLeastSharedPositions || window_positions(s) > kMostSharedPositions) return false;
   if (all_planes_bytes(s) > kMostPlanesBytes || padded_row_bytes(s) > kMostRowBytes) return false;
+  if (row_classes(s, nullptr) * column_classes(s, nullptr) > kMostBorderClasses) return false;
   const int groups = s.out_h * row_groups(s), full = groups / tile_groups(s) * tile_groups(s);
   const int rest = groups - full > 32 ? 64 : groups > full ? 32 : 0;
   const int least = window_positions(s) < kLongWindow ? kFullLanesOfShort : kFullLanesOfLong;

@@ -3,7 +3,8 @@
 //           acc = base_M - 2 d (border_classes.inl)
 // @in       packed bits, as planes in scratch
 // @out      packed bits, or float32 tiles for the epilogue
-// @weights  [Cout/64][group of 4 to 6 filters][lists of planes]
+// @weights  lanes of border classes; digits of limits [Cout/64][3 classes][64][digit];
+//           [Cout/64][group of 4 to 6 filters][lists of planes]
 // @source   own; full adders after Harley and Seal
 //
 // Lanes are pixels, a bit each: a plane holds 512 of them for one position (tap and channel) of the window. A
@@ -20,7 +21,8 @@
 // n_f is part of the limits and bases: what is made here is d_f - n_f, a number with a sign.
 //
 // What it takes besides: planes, made once for all filters; sums of classes; digits to numbers, by a
-// transposition of bytes and one of bits.
+// transposition of bytes and one of bits. Thresholds are compared with digits (shared_sums_limits.inl): there
+// only results are transposed.
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 #include "select.h"
@@ -32,13 +34,30 @@ namespace {
 #include "portable/epilogue.inl"
 #include "portable/finish_tile.inl"
 #include "shared_sums_add.inl"
+#include "shared_sums_limits.inl"
 #include "shared_sums_lists.inl"
 #include "shared_sums_planes.inl"
 
 size_t packed_bytes(const ConvShape& s) {
-  return head_bytes(s, border_class_count(s)) +
+  const int classes = border_class_count(s);
+  return head_bytes(s, classes) + lanes_bytes(s, classes) +
+         (size_t)table_count(classes) * kTableDigits * block_count(s) +
          round_up_64(sizeof(uint16_t) * block_entries(s) * block_count(s));
 }
+
+/// Behind the head: lanes of border classes, digits of limits, lists.
+struct PackedSums : PackedLayer {
+  using PackedLayer::PackedLayer;
+
+  uint8_t* lanes() const { return (uint8_t*)weights; }
+  uint8_t* digits(const ConvShape& s, int block) const {
+    const int classes = borders.count();
+    return lanes() + lanes_bytes(s, classes) + (size_t)table_count(classes) * kTableDigits * block;
+  }
+  uint16_t* lists(const ConvShape& s, int block) const {
+    return (uint16_t*)digits(s, block_count(s)) + block_entries(s) * block;
+  }
+};
 
 void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
   const int filter_words = window_positions(s) / 32;
@@ -49,11 +68,14 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
     int differing = 0;
     for (int i = 0; i < filter_words; ++i) differing += __builtin_popcount(own[i] ^ first[i]);
     if (thresholds == nullptr) return (uint32_t)(base - 2 * differing);
-    return popcount_limit(base, thresholds[channel], INT32_MAX) - (uint32_t)differing;
+    return stored_limit(s, base, thresholds[channel], differing);
   });
-  uint16_t* lists = (uint16_t*)PackedLayer(s, packed).weights;
-  for (int block = 0; block < block_count(s); ++block, lists += block_entries(s)) {
-    uint16_t* out = lists;
+  const PackedSums layer(s, packed);
+  pack_lanes(s, layer.borders, layer.lanes());
+  for (int block = 0; block < block_count(s); ++block) {
+    if (thresholds != nullptr)
+      pack_digits(layer.block_head(block), layer.borders.count(), layer.digits(s, block));
+    uint16_t* out = layer.lists(s, block);
     for (int c = 0, filters; c < kChannelBlock; c += filters, weights += (size_t)filters * filter_words) {
       filters = filters_from(s, c);
       out = pack_group(s, weights, filters, out);
@@ -62,14 +84,14 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
 }
 
 /// Digits of a group's filters. Returns the next group's list.
-template <int kDigits, int kHigh, class V>
+template <int kDigits, class V, class Digits>
 PHONEBIT_INLINE const uint16_t* add_group(const uint8_t* planes, const uint16_t* list, int filters,
-                                          int channel, DigitRows<kHigh, V>& rows) {
+                                          int channel, Digits& digits) {
   ClassSums<kDigits, V> sums[1 << (kMostFilters - 2)];
   list = add_classes<1>(planes, list, 1 << (filters - 2), sums);
-  if (filters == 4) put_digits<4>(sums, channel, rows);
-  if (filters == 5) put_digits<5>(sums, channel, rows);
-  if (filters == 6) put_digits<6>(sums, channel, rows);
+  if (filters == 4) put_digits<4>(sums, channel, digits);
+  if (filters == 5) put_digits<5>(sums, channel, digits);
+  if (filters == 6) put_digits<6>(sums, channel, digits);
   return list;
 }
 
@@ -85,67 +107,46 @@ constexpr PairOrder kPairOrder;
 
 /// A block of channels of a tile.
 struct Part {
-  const PackedLayer& layer;
+  const PackedSums& layer;
   const OutputRange& range;
   const AccumulatorSink& sink;
   int first_group, group_end, block;
 };
 
-/// Bytes of a group's pixels, and the limits or bases of its row. Its own copies: stores could change what is
-/// read through pointers.
+/// Bytes of a group's pixels, and the bases of its row. Its own copies: stores could change what is read through
+/// pointers.
 template <class V>
 struct GroupCounts {
   static constexpr int kVectors = kChannelBlock / 16;
-  using Sums = __m512i[kVectors];
-  const uint8_t*
-      bytes;  // V [low bytes, then high ones: 16 channels][pixel], of which the first 128 bits are read
+  const uint8_t* bytes;  // the first 128 bits of V [low bytes, then high ones: 16 channels][pixel]
   __m512i order;
-  const uint32_t* limits;
+  const uint32_t* bases;
   const int* columns;  // border classes of pixels
-
-  PHONEBIT_INLINE void load_limits(int p, Sums& to) const {
-    const uint32_t* const from = limits + columns[p] * kChannelBlock;
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { to[q] = _mm512_load_si512(from + 16 * q); });
-  }
-
-  /// from + factor * (d_f - n_f) of pixel p.
-  PHONEBIT_INLINE void add(int p, int factor, const Sums& from, Sums& to) const {
-    const __m512i factors = _mm512_set1_epi32(factor & 0xffff);
-    const auto channels = [&](int i) PHONEBIT_LAMBDA_INLINE {
-      return _mm512_castsi128_si512(_mm_load_si128((const __m128i*)(bytes + (i * 16 + p) * sizeof(V))));
-    };
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-      const __m512i pairs = _mm512_permutex2var_epi8(channels(q), order, channels(kVectors + q));
-      to[q] = _mm512_dpwssd_epi32(from[q], pairs, factors);
-    });
-  }
-
-  PHONEBIT_INLINE uint64_t bits(int p) const {
-    Sums limit, counts = {};
-    load_limits(p, limit);
-    add(p, 1, counts, counts);
-    uint64_t below = 0;
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-      below |= (uint64_t)_mm512_cmplt_epi32_mask(counts[q], limit[q]) << (16 * q);
-    });
-    return below;
-  }
 
   /// Values of pixels next to each other.
   template <int kPixels>
   PHONEBIT_INLINE void read_values(int first, FloatVector (*to)[kVectors]) const {
-    Sums bases;
-    load_limits(first, bases);
-    const auto read = [&](auto p) PHONEBIT_LAMBDA_INLINE {
-      Sums sums;
-      add(first + p, -2, bases, sums);
-      unroll<kVectors>([&](auto q)
-                           PHONEBIT_LAMBDA_INLINE { to[p][q] = (FloatVector)_mm512_cvtepi32_ps(sums[q]); });
+    __m512i base[kVectors];
+    const auto load_bases = [&](int p) PHONEBIT_LAMBDA_INLINE {
+      const uint32_t* const from = bases + columns[p] * kChannelBlock;
+      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { base[q] = _mm512_load_si512(from + 16 * q); });
     };
+    const __m512i factors = _mm512_set1_epi32(-2 & 0xffff);
+    const auto read = [&](auto p) PHONEBIT_LAMBDA_INLINE {
+      const auto channels = [&](int i) PHONEBIT_LAMBDA_INLINE {
+        const uint8_t* const from = bytes + (i * 16 + first + p) * sizeof(V);
+        return _mm512_castsi128_si512(_mm_load_si128((const __m128i*)from));
+      };
+      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+        const __m512i pairs = _mm512_permutex2var_epi8(channels(q), order, channels(kVectors + q));
+        to[p][q] = (FloatVector)_mm512_cvtepi32_ps(_mm512_dpwssd_epi32(base[q], pairs, factors));
+      });
+    };
+    load_bases(first);
     if (columns[first] == columns[first + kPixels - 1]) {
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { read(p); });
     } else {
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { load_limits(first + p, bases), read(p); });
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { load_bases(first + p), read(p); });
     }
   }
 };
@@ -157,13 +158,25 @@ PHONEBIT_INLINE void finish_values(const GroupCounts<V> counts, int p, const Til
   finish_tile(finish, values);
 }
 
+/// The pixels of a group that are in the range: first + [begin, end).
+struct GroupPixels {
+  int y, x, first, begin, end;
+
+  GroupPixels(const ConvShape& s, const OutputRange& range, int group)
+      : y(group / row_groups(s)),
+        x(group % row_groups(s) * kGroupPixels),
+        first(y * s.out_w + x),
+        begin(range.pixel_begin - first),
+        end(range.pixel_end - first) {
+    if (begin < 0) begin = 0;
+    if (end > kGroupPixels) end = kGroupPixels;
+    if (end > s.out_w - x) end = s.out_w - x;
+  }
+};
+
 template <class V>
 PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int group, const V* bytes, int lane) {
-  const int y = group / row_groups(s), x = group % row_groups(s) * kGroupPixels, first = y * s.out_w + x;
-  int begin = part.range.pixel_begin - first, end = part.range.pixel_end - first;
-  if (begin < 0) begin = 0;
-  if (end > kGroupPixels) end = kGroupPixels;
-  if (end > s.out_w - x) end = s.out_w - x;
+  const auto [y, x, first, begin, end] = GroupPixels(s, part.range, group);
   const BorderTable& borders = part.layer.borders;
   const GroupCounts<V> counts = {
       (const uint8_t*)bytes + 16 * lane,
@@ -171,15 +184,6 @@ PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int grou
       part.layer.block_head(part.block) + borders.rows()[y] * borders.column_count * kChannelBlock,
       borders.columns(s) + x,
   };
-  if (part.sink.threshold_bits != nullptr) {
-    const size_t words = part.sink.pixel_words;
-    uint32_t* const to = part.sink.threshold_bits + first * words + part.block * (kChannelBlock / 32);
-    for (int p = begin; p < end; ++p) {
-      const uint64_t bits = counts.bits(p);
-      __builtin_memcpy(to + p * words, &bits, sizeof bits);
-    }
-    return;
-  }
   const Epilogue& epilogue = *part.sink.epilogue;
   const int channel = part.block * kChannelBlock;
   if (finishes_tiles(s, epilogue)) {
@@ -223,28 +227,73 @@ PHONEBIT_NOINLINE void finish_rows(const ConvShape& s, const DigitRows<kHigh, V>
   }
 }
 
-template <int kHigh, class V>
-PHONEBIT_NOINLINE void run_block(const ConvShape& s, const uint8_t* planes, const Part& part) {
-  alignas(64) DigitRows<kHigh, V> rows;
-  const uint16_t* list = (const uint16_t*)part.layer.weights + block_entries(s) * part.block;
+/// Planes of the bits of 64 channels, to 64 bits of each pixel.
+template <class V>
+PHONEBIT_NOINLINE void finish_bits(const ConvShape& s, V (&planes)[kChannelBlock / 8][8], const Part& part) {
+  for (auto& row : planes) turn_digits(row);
+  const size_t words = part.sink.pixel_words;
+  for (int m = 0; m < 8; ++m) {
+    V v[8];
+    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = planes[i][m]; });
+    transpose_bytes(v);
+    uint64_t bits[2][kGroupPixels / 2][sizeof(V) / 8];  // 128 bits: a pair of pixels
+    __builtin_memcpy(bits, v, sizeof bits);
+    for (int i = 0; i < (int)sizeof(V) / 8; ++i) {
+      const int group = part.first_group + i / 2 * 16 + m * 2 + i % 2;
+      if (group >= part.group_end) continue;
+      const GroupPixels pixels(s, part.range, group);
+      uint32_t* const to =
+          part.sink.threshold_bits + pixels.first * words + part.block * (kChannelBlock / 32);
+      for (int p = pixels.begin; p < pixels.end; ++p)
+        __builtin_memcpy(to + p * words, &bits[i % 2][p / 2][i / 2 * 2 + p % 2], sizeof(uint64_t));
+    }
+  }
+}
+
+template <class V, class Digits>
+PHONEBIT_INLINE void count_block(const ConvShape& s, const uint8_t* planes, const Part& part,
+                                 Digits& digits) {
+  const uint16_t* list = part.layer.lists(s, part.block);
   for (int c = 0, filters; c < kChannelBlock; c += filters) {
     filters = filters_from(s, c);
     const bool is_long = *list++ != 0;
-    list = (is_long ? add_group<12, kHigh, V> : add_group<8, kHigh, V>)(planes, list, filters, c, rows);
+    list = (is_long ? add_group<12, V, Digits> : add_group<8, V, Digits>)(planes, list, filters, c, digits);
   }
+}
+
+template <int kHigh, class V>
+PHONEBIT_NOINLINE void run_values(const ConvShape& s, const uint8_t* planes, const Part& part) {
+  alignas(64) DigitRows<kHigh, V> rows;
+  count_block<V>(s, planes, part, rows);
   for (auto& row : rows.low) turn_digits(row);
   for (auto& row : rows.high) turn_digits(row);
   finish_rows(s, rows, part);
 }
 
+template <class V>
+PHONEBIT_NOINLINE void run_bits(const ConvShape& s, const uint8_t* planes, const Part& part) {
+  const PackedSums& layer = part.layer;
+  LimitComparison<V> comparison(s, layer.borders.count(), layer.lanes() + part.first_group,
+                                layer.digits(s, part.block));
+  count_block<V>(s, planes, part, comparison);
+  finish_bits(s, comparison.bits, part);
+}
+
+template <class V>
+void run_block(const ConvShape& s, const uint8_t* planes, const Part& part) {
+  if (part.sink.threshold_bits != nullptr)
+    run_bits<V>(s, planes, part);
+  else  // numbers, and a sign
+    (window_positions(s) < 1 << 11 ? run_values<4, V> : run_values<8, V>)(s, planes, part);
+}
+
 void run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
          const OutputRange& range, const AccumulatorSink& sink) {
   if (range.pixel_begin >= range.pixel_end) return;
-  const PackedLayer layer(s, packed);
+  const PackedSums layer(s, packed);
   const auto group_at = [&](int pixel) {
     return pixel / s.out_w * row_groups(s) + pixel % s.out_w / kGroupPixels;
   };
-  const bool has_long_numbers = window_positions(s) >= 1 << 11;  // and a sign
   const int end = group_at(range.pixel_end - 1) + 1;
   alignas(64) uint8_t planes[kMostPlanesBytes];
   for (int first = group_at(range.pixel_begin), last; first < end; first = last) {
@@ -253,10 +302,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
     make_planes(s, (const char*)scratch, first, tile, planes);
     for (int block = range.block_begin; block < range.block_end; ++block) {
       const Part part = {layer, range, sink, first, last, block};
-      if (tile == 64)
-        (has_long_numbers ? run_block<8, __m512i> : run_block<4, __m512i>)(s, planes, part);
-      else
-        (has_long_numbers ? run_block<8, __m256i> : run_block<4, __m256i>)(s, planes, part);
+      (tile == 64 ? run_block<__m512i> : run_block<__m256i>)(s, planes, part);
     }
   }
 }

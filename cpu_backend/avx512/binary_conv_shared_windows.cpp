@@ -199,10 +199,11 @@ struct GroupList {
 
 /// Digits of the windows of a group, then their numbers.
 struct WindowDigits {
-  static constexpr int kHigh = 8;
+  static constexpr int kDigits = 16;
   __m512i low[kMostWindows][8], high[kMostWindows][8];
 
-  PHONEBIT_INLINE __m512i* high_of(int window) { return high[window]; }
+  PHONEBIT_INLINE auto number(int window) { return KeptNumber(low[window], high[window]); }
+  PHONEBIT_INLINE auto first_number(int window) { return number(window); }
 
   /// d_p - n_p of filters 16 i on.
   PHONEBIT_INLINE __m512i read(int window, int i) const {

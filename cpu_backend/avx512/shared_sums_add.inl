@@ -127,43 +127,50 @@ PHONEBIT_INLINE V sum_digit(V* carries, const Operand& operand, int first) {
   }
 }
 
+/// Keeps digits: 8 low ones, then the others.
+template <class V>
+struct KeptNumber {
+  V *low, *high;
+  PHONEBIT_INLINE KeptNumber(V* eight, V* others) : low(eight), high(others) {}
+  PHONEBIT_INLINE V& digit(int i) const { return i < 8 ? low[i] : high[i - 8]; }
+  PHONEBIT_INLINE void put(int i, V v) const { digit(i) = v; }
+};
+
 /// Where the digits of a channel go: 8 low ones, and kHigh.
-template <int kHighDigits, class V>
+template <int kHigh, class V>
 struct DigitRows {
-  static constexpr int kHigh = kHighDigits;
+  static constexpr int kDigits = 8 + kHigh;
   V low[kChannelBlock][8];
   V high[kHigh == 4 ? kChannelBlock / 2 : kChannelBlock][8];
 
-  PHONEBIT_INLINE V* high_of(int channel) {
-    return kHigh == 4 ? high[channel % 32] + channel / 32 * 4 : high[channel];
+  PHONEBIT_INLINE KeptNumber<V> number(int channel) {
+    return {low[channel], kHigh == 4 ? high[channel % 32] + channel / 32 * 4 : high[channel]};
   }
+  PHONEBIT_INLINE KeptNumber<V> first_number(int channel) { return number(channel); }
 };
 
 /// Of the first filter: the sum of all classes. Of another one: that, less twice the sum of the classes in which it
 /// differs from the first.
-template <int kFilters, class Rows, int kDigits, class V>
-PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel, Rows& rows) {
+template <int kFilters, class Digits, int kDigits, class V>
+PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel, Digits& digits) {
   constexpr int kLevel = kFilters - 2;
-  constexpr int kAll = 8 + Rows::kHigh;
-  V* const total_low = rows.low[channel];
-  V* const total_high = rows.high_of(channel);
+  constexpr int kAll = Digits::kDigits;
+  auto total = digits.first_number(channel);
   {
     V carries[(1 << kLevel) - 1];
     const auto all = [&](int i) PHONEBIT_LAMBDA_INLINE { return sums[i].all; };
-    unroll<kAll>([&](auto d) PHONEBIT_LAMBDA_INLINE {
-      (d < 8 ? total_low[d] : total_high[d - 8]) = sum_digit<kLevel, kDigits, d>(carries, all, 0);
-    });
+    unroll<kAll>(
+        [&](auto d) PHONEBIT_LAMBDA_INLINE { total.put(d, sum_digit<kLevel, kDigits, d>(carries, all, 0)); });
   }
   const auto subtract = [&](int f, auto level, const auto& operand) PHONEBIT_LAMBDA_INLINE {
-    V* const low = rows.low[channel + f];
-    V* const high = rows.high_of(channel + f);
+    auto number = digits.number(channel + f);
     V carries[1 << level];
     V carry = ~V{};  // -x = ~x + 1
-    low[0] = total_low[0];
+    number.put(Index<0>{}, total.digit(0));
     unroll<kAll - 1>([&](auto d) PHONEBIT_LAMBDA_INLINE {
-      const V t = d + 1 < 8 ? total_low[d + 1] : total_high[d + 1 - 8];
+      const V t = total.digit(d + 1);
       const V a = sum_digit<level, kDigits, d>(carries, operand, 0);
-      (d + 1 < 8 ? low[d + 1] : high[d + 1 - 8]) = ternary<0x69>(t, a, carry);
+      number.put(Index<d + 1>{}, ternary<0x69>(t, a, carry));
       carry = ternary<0xb2>(t, a, carry);
     });
   };

@@ -48,24 +48,24 @@ PHONEBIT_INLINE __m512i bytes_of_positions(const uint32_t* from, size_t step, in
   return transpose_bits(_mm512_permutexvar_epi8(_mm512_load_si512(kByteOrder.from), eight));
 }
 
+/// In each 128 bits of 2^k vectors, byte j of v[i] goes to byte kVectors j + i of all of them.
+template <int kVectors, class V>
+PHONEBIT_INLINE void transpose_bytes(V (&v)[kVectors]) {
+  unroll<kVectors == 16 ? 4 : 3>([&](auto) PHONEBIT_LAMBDA_INLINE {
+    V from[kVectors];
+    unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE { from[i] = v[i]; });
+    unroll<kVectors / 2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      v[2 * i] = interleave_low(from[i], from[i + kVectors / 2]);
+      v[2 * i + 1] = interleave_high(from[i], from[i + kVectors / 2]);
+    });
+  });
+}
+
 /// 8 digits of each lane to its number. Byte k of the digits becomes 8 numbers of row[k % 16 / 2].
 template <class V>
 PHONEBIT_INLINE void turn_digits(V (&row)[8]) {
-  V a[8], b[8];
-  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { a[i] = row[7 - i]; });
-  const auto interleave = [](V x, V y, V& low, V& high) PHONEBIT_LAMBDA_INLINE {
-    low = interleave_low(x, y), high = interleave_high(x, y);
-  };
-  // Digits i and i + 4 of one half of the bytes of each 128 bits, then four of a quarter, then all.
-  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE { interleave(a[i], a[i + 4], b[i], b[i + 4]); });
-  unroll<2>([&](auto half) PHONEBIT_LAMBDA_INLINE {
-    unroll<2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-      interleave(b[4 * half + i], b[4 * half + i + 2], a[4 * half + i], a[4 * half + i + 2]);
-    });
-  });
-  unroll<4>([&](auto quarter) PHONEBIT_LAMBDA_INLINE {
-    V low, high;
-    interleave(a[2 * quarter], a[2 * quarter + 1], low, high);
-    row[2 * quarter] = transpose_bits(low), row[2 * quarter + 1] = transpose_bits(high);
-  });
+  V v[8];
+  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = row[7 - i]; });
+  transpose_bytes(v);
+  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { row[i] = transpose_bits(v[i]); });
 }

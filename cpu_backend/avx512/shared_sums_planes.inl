@@ -11,18 +11,6 @@
 #include "shared_sums_bits.inl"
 #include "shared_sums_shape.inl"
 
-/// In each 128 bits, byte i of v[j] is byte j of the former v[i].
-template <class V>
-PHONEBIT_INLINE void transpose_bytes(V (&v)[16]) {
-  const auto halve = [](const V(&from)[16], V(&to)[16]) PHONEBIT_LAMBDA_INLINE {
-    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-      to[2 * i] = interleave_low(from[i], from[i + 8]), to[2 * i + 1] = interleave_high(from[i], from[i + 8]);
-    });
-  };
-  V other[16];
-  halve(v, other), halve(other, v), halve(v, other), halve(other, v);
-}
-
 size_t scratch_bytes(const ConvShape& s) {
   return round_up_64((size_t)touched_rows(s) * s.kernel_w * row_groups(s) * plane_channels(s));
 }

@@ -18,6 +18,8 @@ static inline int plane_channels(const ConvShape& s) { return (s.in_c + 63) / 64
 constexpr int kMostSharedPositions = 4094;
 static inline int window_positions(const ConvShape& s) { return s.kernel_h * s.kernel_w * s.in_c; }
 
+constexpr int kMostBorderClasses = 144;  // of windows of 12x12 with as much padding on both sides
+
 /// A plane has a tile and the rows below that windows reach: kernel rows lie row_groups bytes apart.
 static inline int plane_bytes(const ConvShape& s, int groups) {
   return (groups + (s.kernel_h - 1) * row_groups(s) + 7) / 8 * 8;

@@ -87,12 +87,15 @@ void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, cons
   const int pixels = s.out_h * s.out_w;
   std::vector<int32_t> thresholds(s.out_c);
   for (int c = 0; c < s.out_c; ++c) {
-    // Mostly a value that occurs, so that >= and > differ; sometimes the extremes, which mean always and
-    // never.
+    // Mostly a value that occurs, so that >= and > differ; sometimes the ends of what can occur, and the extremes,
+    // which mean always and never.
     const uint32_t pick = random() % 16;
     thresholds[c] = data.accumulators[(size_t)(random() % pixels) * s.out_c + c] + (int)(random() % 3) - 1;
     if (pick == 0) thresholds[c] = INT32_MIN;
     if (pick == 1) thresholds[c] = INT32_MAX;
+    const int end = s.kernel_h * s.kernel_w * s.in_c + (int)(random() % 3) - 1;
+    if (pick == 2) thresholds[c] = end;
+    if (pick == 3) thresholds[c] = -end;
   }
   INFO("threshold form");
   Outputs out(random, pixels, s.out_c);
@@ -339,20 +342,25 @@ TEST_CASE("filters that share sums on NEON") {
   check_case(random, {7, 7, 1056, 128, one, one, 0});
 }
 
-/// Maps of one tile and of several, narrow and wide; windows of each number of filters that share sums, and of digits.
+/// Maps of one tile and of several, narrow and wide; windows of each number of filters that share sums, and of digits;
+/// few border classes, and as many as there is room for.
 TEST_CASE("filters that share sums on AVX-512") {
   std::mt19937 random(test_seed());
   const Window same = {3, 1, 1, 1, 1}, before = {3, 1, 1, 2, 0}, inside = {3, 1, 1, 0, 0},
-               five = {5, 1, 1, 2, 2};
+               five = {5, 1, 1, 2, 2}, seven = {7, 1, 1, 6, 6}, nine = {9, 1, 1, 8, 8};
   const Case cases[] = {
       {14, 16, 64, 64, same, same, 0},           {14, 17, 64, 128, before, inside, 1},
       {20, 31, 64, 64, same, same, -1},          {14, 56, 64, 64, inside, before, 0},
       {13, 14, 128, 64, same, same, 0, true},    {16, 15, 64, 64, five, five, 0},
       {15, 16, 96, 64, five, same, 1},           {15, 14, 256, 64, same, same, 0},
       {13, 13, 256, 64, before, same, 1, true},  {18, 24, 256, 64, same, same, 0, false},
-      {17, 24, 128, 64, same, before, -1, true},
+      {17, 24, 128, 64, same, before, -1, true}, {30, 31, 64, 64, five, same, 0},
+      {6, 6, 32, 64, seven, seven, 0},
   };
   check_cases(random, cases, shares_sums_avx512);
+  ConvShape s;
+  REQUIRE(shape_of({8, 16, 32, 64, nine, nine, 0}, &s));
+  CHECK(!shares_sums_avx512(s));
 }
 
 /// Groups of 4 to 7 windows, one a row and several; rows of padding that make long classes.
