@@ -30,11 +30,11 @@ namespace {
 #include "portable/simd.inl"
 
 constexpr int kTilePixels = kSharedTilePixels;
-constexpr int kUsualDigits = 12, kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
+constexpr int kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
 static_assert(kTilePixels == 128 && kMostNeonPositions < 1 << kMostDigits);
 
 using Plane = uint8x16_t;  // pixel k of run i is bit i of byte k; of a half, runs have 8 pixels
-using Sum = Plane[kMostDigits];
+using Sum = Plane[16];
 
 PHONEBIT_INLINE Plane select(uint8_t mask, Plane a, Plane b) { return vbslq_u8(vdupq_n_u8(mask), a, b); }
 
@@ -104,46 +104,37 @@ PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const SharedPlanes& form,
   vst1q_u8(planes, vdupq_n_u8(0));
 }
 
-/// sum + a + b = the new sum + 2 carries.
-PHONEBIT_INLINE Plane add(Plane& sum, Plane a, Plane b) {
-  const Plane either = veorq_u8(sum, a), carry = vbslq_u8(either, b, a);
-  sum = veorq_u8(either, b);
-  return carry;
-}
-
-PHONEBIT_INLINE Plane add(Plane& sum, Plane a) {
-  const Plane carry = vandq_u8(sum, a);
-  sum = veorq_u8(sum, a);
-  return carry;
-}
-
-/// sum += digits, of up to `count` digits. What nearly all windows need is one block of straight code.
-PHONEBIT_INLINE void add(Sum& sum, const Plane (&digits)[kDigits], int count) {
-  Plane carry = add(sum[0], digits[0]);
-  unroll<kDigits - 1>([&](auto i) PHONEBIT_LAMBDA_INLINE { carry = add(sum[i + 1], digits[i + 1], carry); });
-  unroll<kUsualDigits - kDigits>([&](auto i)
-                                     PHONEBIT_LAMBDA_INLINE { carry = add(sum[kDigits + i], carry); });
-  for (int i = kUsualDigits; i < count; ++i) carry = add(sum[i], carry);
-}
-
 #include "shared_units.inl"
 
 /// Adds to the sums of a group's filters, behind them T if the list has it. Returns the next list.
-template <bool kHalves>
-PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, int digits,
-                                            Sum (&sums)[kMostFilters + 1]) {
+PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, bool has_halves,
+                                            int digits, Sum* sums) {
   const Plane zero = vdupq_n_u8(0);
   Plane s1 = zero, s2 = zero, s4 = zero, s8 = zero, s16 = zero, s32 = zero, s64 = zero, s128 = zero;
   while (const int head = *list++) {
     if (const int units = head & kMostUnits; units > 0) {
-      sum_units<kHalves>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
-      list += (kHalves ? 2 : 1) * kUnit * units;
+      if (has_halves) {
+        sum_units<true>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
+      } else {
+        sum_units<false>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
+      }
     }
-    const Plane total[kDigits] = {s1, s2, s4, s8, s16, s32, s64, s128};
     unsigned targets = (unsigned)head >> kFirstFilter;  // at least one
-    do {
-      add(sums[__builtin_ctz(targets)], total, digits);
-    } while (targets &= targets - 1);
+    if (head & kFirst) {
+      const Sum total = {s1, s2, s4, s8, s16, s32, s64, s128};
+      unroll<kMostDigits>([&](auto i) PHONEBIT_LAMBDA_INLINE { sums[__builtin_ctz(targets)][i] = total[i]; });
+      targets = 0;
+    }
+    for (; targets != 0; targets &= targets - 1) {
+      Plane* const sum = sums[__builtin_ctz(targets)];
+      Plane carry = add_total(sum, s1, s2, s4, s8, s16, s32, s64, s128);
+      if (__builtin_expect(digits > kUsualDigits, 0)) {
+        for (int i = kUsualDigits; i < digits; ++i) {
+          const Plane before = sum[i];
+          sum[i] = veorq_u8(before, carry), carry = vandq_u8(before, carry);
+        }
+      }
+    }
     if (head & kEnd) s1 = s2 = s4 = s8 = s16 = s32 = s64 = s128 = zero;
   }
   return list;
@@ -219,15 +210,14 @@ PHONEBIT_INLINE uint64_t bits_below(const int16_t* counts, const int16_t* limits
 /// A tile of a block of channels.
 PHONEBIT_NOINLINE void run_block(const SharedPlanes& form, int channels, const uint8_t* planes,
                                  const uint16_t* list, int count, Counts& counts) {
-  const int digits = 32 - __builtin_clz(form.positions);
+  const int digits = 32 - __builtin_clz(form.positions / form.halves());
   Sum sums[kMostGroups][kMostFilters + 1];  // of one group at a time, where the window is not cut
   uint16x8_t all[kTilePixels / 8] = {};     // T
   uint16x8_t differences[8][kTilePixels / 8];
   for (int segment = 1; segment <= form.segments; ++segment) {
     for (int c = 0, group = 0, filters; c < channels; c += filters, group += form.segments > 1) {
       filters = form.filters_from(c, channels);
-      if (segment == 1) __builtin_memset(sums[group], 0, sizeof(Sum) * (filters + (c == 0)));
-      list = (form.has_halves() ? sum_group<true> : sum_group<false>)(planes, list, digits, sums[group]);
+      list = sum_group(planes, list, form.has_halves(), digits, sums[group]);
       if (segment < form.segments) continue;
       for (int f = c == 0 ? -1 : 0; f < filters; ++f) {
         const int at = (c + f) % 8;

@@ -18,6 +18,7 @@ inline int filter_bit(const uint32_t* filter, int position) {
 struct ListWriter {
   const SharedPlanes& planes;
   uint16_t* out;
+  int begun;                     // filters that have a sum
   int in_chunk = 0, length = 0;  // positions of the chunk so far, and of the open part
 
   void put(int position, int targets_if_full) {
@@ -26,12 +27,22 @@ struct ListWriter {
     *out++ = (uint16_t)planes.offset(position);
   }
   void end(int targets, bool ends_chunk) {
-    if (in_chunk + length == 0) return;
+    if (in_chunk + length > 0) write(targets, ends_chunk);
+  }
+  void write(int targets, bool ends_chunk) {
+    const int unit = planes.halves() * kUnit, is_end = ends_chunk ? kEnd : 0;
     if (length == 0) ++out;
-    for (; length % (planes.halves() * kUnit) != 0; ++length)
-      *out++ = (uint16_t)planes.offset(planes.positions);
-    out[-1 - length] =
-        (uint16_t)(length / (planes.halves() * kUnit) | (ends_chunk ? kEnd : 0) | targets << kFirstFilter);
+    for (; length % unit != 0; ++length) *out++ = (uint16_t)planes.offset(planes.positions);
+    uint16_t* head = out - 1 - length;
+    int units = length / unit;
+    while (const int fresh = targets & ~begun) {
+      const int one = fresh & -fresh;
+      begun |= one, targets ^= one;
+      *head = (uint16_t)(units | kFirst | (targets == 0 ? is_end : 0) | one << kFirstFilter);
+      units = 0;
+      if (targets != 0) head = out++;
+    }
+    if (targets != 0) *head = (uint16_t)(units | is_end | targets << kFirstFilter);
     in_chunk = ends_chunk ? 0 : in_chunk + length;
     length = 0;
   }
@@ -76,13 +87,13 @@ PHONEBIT_RARE void fill_units(Patterns& of, int begin, int end, int patterns, in
 /// only, and are summed on with these: so the others need one addition for both.
 PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* filters, int filter_count,
                                    int segment, bool sums_all, uint16_t* out) {
-  ListWriter list = {planes, out};
+  const int last = 1 << (filter_count - 1), all = sums_all ? 2 * last : 0;
+  ListWriter list = {planes, out, segment == 0 ? 0 : last | (last - 1) | all};
   const int count = planes.positions, begin = count / planes.segments * segment,
             end = begin + count / planes.segments;
   Patterns of = {};
   for (int i = begin; i < end; ++i)
     for (int f = 0; f < filter_count; ++f) of.first[i] |= filter_bit(filters + f * (count / 32), i) << f;
-  const int last = 1 << (filter_count - 1), all = sums_all ? 2 * last : 0;
   // T's bit is not a pattern's: in its lists all positions are once.
   if (!sums_all) fill_units(of, begin, end, 2 * last, planes.halves() * kUnit);
   for (int pattern = 0; pattern < last; ++pattern) {
@@ -95,19 +106,20 @@ PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* f
       list.end(bit != 0 ? last : targets, bit == 0 || targets == 0);
     }
   }
+  if (const int empty = (last | (last - 1) | all) & ~list.begun) list.write(empty, true);
   *list.out++ = 0;
   return list.out;
 }
 
 }  // namespace
 
-/// Of the lists of a block: with a head and up to 15 zeros for each pattern, a head for each chunk, 0 behind a group.
+/// Of the lists of a block: with a head and up to 15 zeros for each pattern, a head for each chunk and filter, 0 behind a group.
 size_t block_entries(const ConvShape& s) {
   const SharedPlanes planes(s);
   const int patterns = planes.segments << planes.group_filters;
   return (size_t)((kChannelBlock + planes.group_filters - 1) / planes.group_filters) *
          (planes.positions + (planes.halves() * kUnit + 1) * patterns + 2 * (planes.positions / kChunk) +
-          planes.segments);
+          planes.segments + kMostFilters + 1);
 }
 
 size_t packed_list_bytes(const ConvShape& s) {

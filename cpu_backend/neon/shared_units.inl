@@ -1,10 +1,10 @@
 // Sums of positions for binary_conv_shared_sums.cpp; included within its anonymous namespace.
 
-/// Adds units of 16 positions to a sum of eight digits, or of 16 in either half. In assembly for the in-order cores,
+/// Adds units of 16 positions to a sum of eight digits, or of 16 in either half, and moves `list` behind them. In assembly for the in-order cores,
 /// which run it as it stands; the orders were found by hill climbing on llvm-mca's cycles for Cortex-A53. Software
 /// pipeline: a unit's last carries are added with the next unit, whose list has been read.
 template <bool kHalves>
-PHONEBIT_INLINE void sum_units(const uint8_t* planes, const uint16_t* list, int64_t units, Plane& s1,
+PHONEBIT_INLINE void sum_units(const uint8_t* planes, const uint16_t*& list, int64_t units, Plane& s1,
                                Plane& s2, Plane& s4, Plane& s8, Plane& s16, Plane& s32, Plane& s64,
                                Plane& s128) {
   // clang-format off
@@ -97,4 +97,40 @@ PHONEBIT_INLINE void sum_units(const uint8_t* planes, const uint16_t* list, int6
 #undef D
 #undef H
   // clang-format on
+}
+
+/// A total of eight digits is added to a sum of kUsualDigits; returns the carry. In assembly for the same reasons.
+constexpr int kUsualDigits = 12;
+PHONEBIT_INLINE Plane add_total(Plane* sum, Plane s1, Plane s2, Plane s4, Plane s8, Plane s16, Plane s32,
+                                Plane s64, Plane s128) {
+  Plane carry;
+  // clang-format off
+// v0-11 the sum's digits and, in their place, carries; v12-15 and v26-29 new digits.
+#define E(D, A, B) "eor " D ".16b, " A ".16b, " B ".16b\n"
+#define A(D, A, B) "and " D ".16b, " A ".16b, " B ".16b\n"
+#define B(D, A, B) "bit " D ".16b, " A ".16b, " B ".16b\n"
+#define L(V, AT) "ldr q" #V ", [%[sum], #" #AT "]\n"
+#define S(V, W, AT) "stp q" #V ", q" #W ", [%[sum], #" #AT "]\n"
+  asm volatile(
+      L(0, 0) L(1, 16) L(6, 96) L(2, 32) E("v12", "v0", "%[s1]") E("v13", "v1", "%[s2]") A("v0", "v0", "%[s1]")
+      L(4, 64) L(5, 80) L(3, 48) E("v14", "v2", "%[s4]") B("v1", "v0", "v13") L(11, 176) E("v26", "v4", "%[s16]")
+      E("v15", "v3", "%[s8]") L(7, 112) B("v2", "v1", "v14") E("v13", "v13", "v0") L(9, 144) L(10, 160)
+      E("v27", "v5", "%[s32]") B("v3", "v2", "v15") B("v4", "v3", "v26") E("v15", "v15", "v2") S(12, 13, 0)
+      E("v28", "v6", "%[s64]") B("v5", "v4", "v27") E("v26", "v26", "v3") E("v14", "v14", "v1")
+      E("v29", "v7", "%[s128]") E("v27", "v27", "v4") L(8, 128) B("v6", "v5", "v28") S(14, 15, 32) S(26, 27, 64)
+      E("v28", "v28", "v5") B("v7", "v6", "v29") E("v29", "v29", "v6") S(28, 29, 96) E("v12", "v8", "v7")
+      A("v8", "v8", "v7") E("v13", "v9", "v8") A("v9", "v9", "v8") S(12, 13, 128) E("v14", "v10", "v9")
+      A("v10", "v10", "v9") E("v15", "v11", "v10") A("%[carry]", "v11", "v10") S(14, 15, 160)
+      : [carry] "=&w"(carry)
+      : [sum] "r"(sum), [s1] "w"(s1), [s2] "w"(s2), [s4] "w"(s4), [s8] "w"(s8), [s16] "w"(s16), [s32] "w"(s32),
+        [s64] "w"(s64), [s128] "w"(s128)
+      : "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
+        "v26", "v27", "v28", "v29");
+#undef E
+#undef A
+#undef B
+#undef L
+#undef S
+  // clang-format on
+  return carry;
 }
