@@ -286,6 +286,10 @@ PHONEBIT_RARE PHONEBIT_NOINLINE void finish_parts(const Runs& runs, const uint8_
   }
 }
 
+constexpr int32_t kNoTotals[] = {kFloatBias, kFloatBias, kFloatBias, kFloatBias,
+                                 kFloatBias, kFloatBias, kFloatBias, kFloatBias};
+static_assert(sizeof kNoTotals == kFinishedPixels * sizeof(int32_t));
+
 template <int kPixels>
 PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const WindowMap& map, int begin,
                                  int end, const BlockSink& sink) {
@@ -323,7 +327,8 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
     }
     waiting += pixels;
     if (waiting < kFinishedPixels && pixel + kPixels < end) continue;
-    finish_counts(*sink.sink.epilogue, {(const int16_t*)sums[0], of_class, pixel + pixels - waiting, waiting},
+    finish_counts(*sink.sink.epilogue,
+                  {(const int16_t*)sums[0], of_class, kNoTotals, 2, pixel + pixels - waiting, waiting},
                   sink.block * kChannelBlock, sink.channels);
     waiting = 0;
   }

@@ -30,13 +30,30 @@ namespace {
 #include "portable/simd.inl"
 
 constexpr int kTilePixels = kSharedTilePixels;
-constexpr int kUsualDigits = 12, kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
+constexpr int kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
 static_assert(kTilePixels == 128 && kMostNeonPositions < 1 << kMostDigits);
 
 using Plane = uint8x16_t;  // pixel k of run i is bit i of byte k; of a half, runs have 8 pixels
-using Sum = Plane[kMostDigits];
+using Sum = Plane[16];     // a digit each; the last ones are 0
 
 PHONEBIT_INLINE Plane select(uint8_t mask, Plane a, Plane b) { return vbslq_u8(vdupq_n_u8(mask), a, b); }
+
+/// The steps of transpose_bits for planes and bits whose numbers differ in their lower two digits.
+template <int kPlanes>
+PHONEBIT_INLINE void transpose_nibbles(Plane (&v)[8]) {
+  unroll<kPlanes / 2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    constexpr int kAt = i / 2 * 4 + i % 2;
+    const Plane a = v[kAt], b = v[kAt + 2];
+    v[kAt] = select(0x33, a, vshlq_n_u8(b, 2));
+    v[kAt + 2] = select(0x33, vshrq_n_u8(a, 2), b);
+  });
+  unroll<kPlanes / 2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    constexpr int kAt = i * 2;
+    const Plane a = v[kAt], b = v[kAt + 1];
+    v[kAt] = select(0x55, a, vshlq_n_u8(b, 1));
+    v[kAt + 1] = select(0x55, vshrq_n_u8(a, 1), b);
+  });
+}
 
 /// Bit i of byte k of v[j] is bit j of byte k of the former v[i].
 PHONEBIT_INLINE void transpose_bits(Plane (&v)[8]) {
@@ -45,17 +62,15 @@ PHONEBIT_INLINE void transpose_bits(Plane (&v)[8]) {
     v[i] = vsliq_n_u8(a, b, 4);
     v[i + 4] = vsriq_n_u8(b, a, 4);
   });
+  transpose_nibbles<8>(v);
+}
+
+/// The same where the former v[4] to v[7] are 0.
+PHONEBIT_INLINE void transpose_low_bits(Plane (&v)[8]) {
+  transpose_nibbles<4>(v);
   unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    constexpr int kAt = i / 2 * 4 + i % 2;
-    const Plane a = v[kAt], b = v[kAt + 2];
-    v[kAt] = select(0x33, a, vshlq_n_u8(b, 2));
-    v[kAt + 2] = select(0x33, vshrq_n_u8(a, 2), b);
-  });
-  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    constexpr int kAt = i * 2;
-    const Plane a = v[kAt], b = v[kAt + 1];
-    v[kAt] = select(0x55, a, vshlq_n_u8(b, 1));
-    v[kAt + 1] = select(0x55, vshrq_n_u8(a, 1), b);
+    v[i + 4] = vshrq_n_u8(v[i], 4);
+    v[i] = vandq_u8(v[i], vdupq_n_u8(15));
   });
 }
 
@@ -76,9 +91,11 @@ PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const SharedPlanes& form,
         alignas(16) uint32_t column[kRuns][kTilePixels / kRuns];
         for (int i = 0; i < count; ++i) {
           const uint32_t* const* const words = runs[i].words + shift;
-          for (int half = 0; half < form.run_pixels; half += 8)
-#pragma GCC unroll 8
-            for (int k = half; k < half + 8; ++k) column[i][k] = words[k][from + w];
+          for (int half = 0; half < form.run_pixels; half += 8) {
+            uint32_t eight[8];  // so that none of the loads waits for a store
+            unroll<8>([&](auto k) PHONEBIT_LAMBDA_INLINE { eight[k] = words[half + k][from + w]; });
+            unroll<8>([&](auto k) PHONEBIT_LAMBDA_INLINE { column[i][half + k] = eight[k]; });
+          }
         }
         Plane parts[4][8];
         unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
@@ -104,74 +121,61 @@ PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const SharedPlanes& form,
   vst1q_u8(planes, vdupq_n_u8(0));
 }
 
-/// sum + a + b = the new sum + 2 carries.
-PHONEBIT_INLINE Plane add(Plane& sum, Plane a, Plane b) {
-  const Plane either = veorq_u8(sum, a), carry = vbslq_u8(either, b, a);
-  sum = veorq_u8(either, b);
-  return carry;
-}
-
-PHONEBIT_INLINE Plane add(Plane& sum, Plane a) {
-  const Plane carry = vandq_u8(sum, a);
-  sum = veorq_u8(sum, a);
-  return carry;
-}
-
-/// sum += digits, of up to `count` digits. What nearly all windows need is one block of straight code.
-PHONEBIT_INLINE void add(Sum& sum, const Plane (&digits)[kDigits], int count) {
-  Plane carry = add(sum[0], digits[0]);
-  unroll<kDigits - 1>([&](auto i) PHONEBIT_LAMBDA_INLINE { carry = add(sum[i + 1], digits[i + 1], carry); });
-  unroll<kUsualDigits - kDigits>([&](auto i)
-                                     PHONEBIT_LAMBDA_INLINE { carry = add(sum[kDigits + i], carry); });
-  for (int i = kUsualDigits; i < count; ++i) carry = add(sum[i], carry);
-}
-
 #include "shared_units.inl"
 
 /// Adds to the sums of a group's filters, behind them T if the list has it. Returns the next list.
-template <bool kHalves>
-PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, int digits,
-                                            Sum (&sums)[kMostFilters + 1]) {
+PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, bool has_halves,
+                                            int digits, Sum* sums) {
   const Plane zero = vdupq_n_u8(0);
   Plane s1 = zero, s2 = zero, s4 = zero, s8 = zero, s16 = zero, s32 = zero, s64 = zero, s128 = zero;
   while (const int head = *list++) {
     if (const int units = head & kMostUnits; units > 0) {
-      sum_units<kHalves>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
-      list += (kHalves ? 2 : 1) * kUnit * units;
+      if (has_halves) {
+        sum_units<true>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
+      } else {
+        sum_units<false>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
+      }
     }
-    const Plane total[kDigits] = {s1, s2, s4, s8, s16, s32, s64, s128};
     unsigned targets = (unsigned)head >> kFirstFilter;  // at least one
-    do {
-      add(sums[__builtin_ctz(targets)], total, digits);
-    } while (targets &= targets - 1);
+    if (head & kFirst) {
+      const Sum total = {s1, s2, s4, s8, s16, s32, s64, s128};
+      unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { sums[__builtin_ctz(targets)][i] = total[i]; });
+      targets = 0;
+    }
+    for (; targets != 0; targets &= targets - 1) {
+      Plane* const sum = sums[__builtin_ctz(targets)];
+      Plane carry = add_total(sum, s1, s2, s4, s8, s16, s32, s64, s128);
+      if (__builtin_expect(digits > kUsualDigits, 0)) {
+        for (int i = kUsualDigits; i < digits; ++i) {
+          const Plane before = sum[i];
+          sum[i] = veorq_u8(before, carry), carry = vandq_u8(before, carry);
+        }
+      }
+    }
     if (head & kEnd) s1 = s2 = s4 = s8 = s16 = s32 = s64 = s128 = zero;
   }
   return list;
 }
 
-/// to[i] = all[i] - twice the sum, of pixels 8 i on.
-PHONEBIT_INLINE void widen(const Sum& sum, const uint16x8_t* all, uint16x8_t* to, bool has_halves) {
+/// to[i] = the sum's numbers, of pixels 8 i on.
+PHONEBIT_INLINE void widen(const Sum& sum, int digits, uint16x8_t* to, bool has_halves) {
   Plane low[8], high[8];
-  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    constexpr int kLow = i - 1, kHigh = 7 + i;
-    low[i] = kLow < 0 ? vdupq_n_u8(0) : sum[kLow < 0 ? 0 : kLow];
-    high[i] = kHigh < kMostDigits ? sum[kHigh < kMostDigits ? kHigh : 0] : vdupq_n_u8(0);
-  });
+  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { low[i] = sum[i], high[i] = sum[8 + i]; });
+  if (digits <= kUsualDigits) {
+    transpose_low_bits(high);
+  } else {
+    transpose_bits(high);
+  }
   transpose_bits(low);
-  transpose_bits(high);
   unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
     const uint16x8_t first = vreinterpretq_u16_u8(vzip1q_u8(low[i], high[i]));
     const uint16x8_t second = vreinterpretq_u16_u8(vzip2q_u8(low[i], high[i]));
-    low[i] = vreinterpretq_u8_u16(first), high[i] = vreinterpretq_u8_u16(second);
+    if (has_halves) {
+      to[i] = first + second;
+    } else {
+      to[2 * i] = first, to[2 * i + 1] = second;
+    }
   });
-  const auto words = [](Plane v) PHONEBIT_LAMBDA_INLINE { return vreinterpretq_u16_u8(v); };
-  if (has_halves) {
-    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { to[i] = all[i] - words(low[i]) - words(high[i]); });
-  } else {
-    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-      to[2 * i] = all[2 * i] - words(low[i]), to[2 * i + 1] = all[2 * i + 1] - words(high[i]);
-    });
-  }
 }
 
 PHONEBIT_INLINE uint16x8_t words_of(uint64x2_t v) { return vreinterpretq_u16_u64(v); }
@@ -180,14 +184,14 @@ PHONEBIT_INLINE uint64x2_t quads_of(uint32x4_t v) { return vreinterpretq_u64_u32
 
 using Counts = int16_t[kTilePixels][kChannelBlock];
 
-/// differences[f][pixel] to counts[pixel][channel + f].
-PHONEBIT_NOINLINE void transpose_filters(const uint16x8_t (&differences)[8][kTilePixels / 8], int count,
+/// numbers[f][pixel] to counts[pixel][channel + f].
+PHONEBIT_NOINLINE void transpose_filters(const uint16x8_t (&numbers)[8][kTilePixels / 8], int count,
                                          int channel, Counts& counts) {
   for (int i = 0; i < (count + 7) / 8; ++i) {
     uint32x4_t two[8];
     uint64x2_t four[8];
     unroll<4>([&](auto f) PHONEBIT_LAMBDA_INLINE {
-      const uint16x8_t a = differences[2 * f][i], b = differences[2 * f + 1][i];
+      const uint16x8_t a = numbers[2 * f][i], b = numbers[2 * f + 1][i];
       two[2 * f] = pairs_of(vtrn1q_u16(a, b)), two[2 * f + 1] = pairs_of(vtrn2q_u16(a, b));
     });
     unroll<4>([&](auto j) PHONEBIT_LAMBDA_INLINE {
@@ -203,39 +207,41 @@ PHONEBIT_NOINLINE void transpose_filters(const uint16x8_t (&differences)[8][kTil
   }
 }
 
-/// Bit c: count c is below limits[c], of 64.
-PHONEBIT_INLINE uint64_t bits_below(const int16_t* counts, const int16_t* limits) {
+/// Bit c: all - 2 counts[c] is below limits[c], of 64.
+PHONEBIT_INLINE uint64_t bits_below(int all, const int16_t* counts, const int16_t* limits) {
+  const int16x8_t t = vdupq_n_s16((int16_t)all);
+  const auto is_below = [&](int c) PHONEBIT_LAMBDA_INLINE {
+    const int16x8_t count = vld1q_s16(counts + c);
+    return vreinterpretq_u8_u16(vcltq_s16(t - count - count, vld1q_s16(limits + c)));
+  };
   const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
   uint8x16_t set[4];
   for (int q = 0; q < 4; ++q, counts += 16, limits += 16) {
-    const uint16x8_t low = vcltq_s16(vld1q_s16(counts), vld1q_s16(limits));
-    const uint16x8_t high = vcltq_s16(vld1q_s16(counts + 8), vld1q_s16(limits + 8));
-    set[q] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), bit);
+    set[q] = vandq_u8(vuzp1q_u8(is_below(0), is_below(8)), bit);
   }
   const uint8x16_t quarters = vpaddq_u8(vpaddq_u8(set[0], set[1]), vpaddq_u8(set[2], set[3]));
   return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(quarters, quarters)), 0);
 }
 
-/// A tile of a block of channels.
+/// A tile of a block of channels: A of each, and totals[pixel] = kFloatBias + 2 T.
 PHONEBIT_NOINLINE void run_block(const SharedPlanes& form, int channels, const uint8_t* planes,
-                                 const uint16_t* list, int count, Counts& counts) {
-  const int digits = 32 - __builtin_clz(form.positions);
+                                 const uint16_t* list, int count, Counts& counts, int32_t* totals) {
+  const int digits = 32 - __builtin_clz(form.positions / form.halves());
   Sum sums[kMostGroups][kMostFilters + 1];  // of one group at a time, where the window is not cut
-  uint16x8_t all[kTilePixels / 8] = {};     // T
-  uint16x8_t differences[8][kTilePixels / 8];
+  uint16x8_t numbers[8][kTilePixels / 8];
   for (int segment = 1; segment <= form.segments; ++segment) {
     for (int c = 0, group = 0, filters; c < channels; c += filters, group += form.segments > 1) {
       filters = form.filters_from(c, channels);
-      if (segment == 1) __builtin_memset(sums[group], 0, sizeof(Sum) * (filters + (c == 0)));
-      list = (form.has_halves() ? sum_group<true> : sum_group<false>)(planes, list, digits, sums[group]);
+      list = sum_group(planes, list, form.has_halves(), digits, sums[group]);
       if (segment < form.segments) continue;
       for (int f = c == 0 ? -1 : 0; f < filters; ++f) {
         const int at = (c + f) % 8;
-        widen(sums[group][f < 0 ? filters : f], all, f < 0 ? all : differences[at], form.has_halves());
+        uint16x8_t* const to = numbers[f < 0 ? 0 : at];
+        widen(sums[group][f < 0 ? filters : f], digits, to, form.has_halves());
         if (f < 0) {
-          for (uint16x8_t& t : all) t = (0 - t) >> 1;  // was 0 - 2 T
+          for (int i = 0; i < count; ++i) totals[i] = kFloatBias + 2 * ((const uint16_t*)to)[i];
         } else if (at == 7) {
-          transpose_filters(differences, count, c + f - 7, counts);
+          transpose_filters(numbers, count, c + f - 7, counts);
         }
       }
     }
@@ -250,6 +256,7 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
   const uint16_t* lists = (const uint16_t*)((const char*)packed + neon_entries_bytes(s));
   alignas(64) uint8_t planes[kMostPlaneBytes + 16];
   alignas(64) Counts counts;
+  int32_t totals[kTilePixels];
   const SharedPlanes form(s);
   const int width = form.run_pixels, reach = form.reach;
   for (int pixel = range.pixel_begin; pixel < range.pixel_end;) {
@@ -278,14 +285,15 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
     make_planes(s, form, map, runs, used, planes);
     for (int block = range.block_begin; block < range.block_end; ++block) {
       const int channels = channels_of(s, block);
-      run_block(form, channels, planes, lists + block_entries(s) * block, used * width, counts);
+      run_block(form, channels, planes, lists + block_entries(s) * block, used * width, counts, totals);
       const int32_t* of_block = entries + (size_t)block * borders.count() * kChannelBlock;
       for (int i = 0; i < used; ++i) {
         const auto of_class = [&](int p) { return of_block + (size_t)classes[i][p] * kChannelBlock; };
         const int16_t (*const of_run)[kChannelBlock] = counts + i * width;
+        const int32_t* const all = totals + i * width;
         if (sink.threshold_bits != nullptr) {
           for (int p = 0; p < runs[i].count; ++p) {
-            const uint64_t bits = bits_below(of_run[p], (const int16_t*)of_class(p));
+            const uint64_t bits = bits_below(all[p] / 2, of_run[p], (const int16_t*)of_class(p));
             __builtin_memcpy(sink.threshold_bits + (size_t)(runs[i].pixel + p) * sink.pixel_words +
                                  block * (kChannelBlock / 32),
                              &bits, channels / 8);
@@ -296,8 +304,8 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
           const int left = runs[i].count - p < kFinishedPixels ? runs[i].count - p : kFinishedPixels;
           const int32_t* bases[kFinishedPixels];
           for (int j = 0; j < left; ++j) bases[j] = of_class(p + j);
-          finish_counts(*sink.epilogue, {of_run[p], bases, runs[i].pixel + p, left}, block * kChannelBlock,
-                        channels);
+          finish_counts(*sink.epilogue, {of_run[p], bases, all + p, -4, runs[i].pixel + p, left},
+                        block * kChannelBlock, channels);
         }
       }
     }

@@ -13,7 +13,7 @@ PHONEBIT_NOINLINE void finish_any(const Epilogue& epilogue, const CountTile& til
   for (int p = 0; p < tile.count; ++p) {
     const int16_t* counts = tile.counts + p * kChannelBlock;
     for (int c = 0; c < kChannelBlock; ++c)
-      values[p][c] = (float)(tile.bases[p][c] - 2 * counts[c] - (kBaseBias + 65536));
+      values[p][c] = (float)(tile.bases[p][c] - tile.factor * counts[c] - tile.totals[p]);
   }
   neon_epilogue(epilogue, values[0], tile.pixel0, tile.count, channel0, channels);
 }
@@ -64,6 +64,7 @@ PHONEBIT_INLINE void finish_residual(const Epilogue& epilogue, const ResidualSte
   for (float& x : nothing) x = -0.0f;
   uint32_t unused;
   const FloatVector low = steps.low, last_low = steps.last_low;
+  const int16_t factor = (int16_t)tile.factor;
   const size_t pixel_channels = epilogue.pixel_channels, pixel_words = epilogue.pixel_words;
   for (int c = 0; c < channels; c += 32) {
     const int channel = channel0 + c;
@@ -73,6 +74,7 @@ PHONEBIT_INLINE void finish_residual(const Epilogue& epilogue, const ResidualSte
       const int64_t pixel = tile.pixel0 + p;
       const int16_t* counts = tile.counts + p * kChannelBlock + c;
       const int32_t* bases = tile.bases[p] + c;
+      const FloatVector total = (FloatVector)vdupq_n_s32(tile.totals[p]);
       const float* shortcut =
           steps.shortcut ? steps.shortcut->tensor + pixel * steps.shortcut->tensor_pixel_stride + channel
                          : nothing;
@@ -80,9 +82,11 @@ PHONEBIT_INLINE void finish_residual(const Epilogue& epilogue, const ResidualSte
       FloatVector v[kWordVectors];
       unroll<kWordVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
         constexpr int kAt = j * kLanes;
-        const FloatVector biased =
-            (FloatVector)vmlsl_n_s16(vld1q_s32(bases + kAt), vld1_s16(counts + kAt), 2);
-        const FloatVector scaled = at_least(biased - 12582912.0f, low) * load(scale + kAt);
+        const int32x4_t base = vld1q_s32(bases + kAt);
+        const int16x8_t two = vld1q_s16(counts + kAt / 8 * 8);  // one load for two vectors
+        const FloatVector biased = (FloatVector)(j % 2 == 0 ? vmlsl_n_s16(base, vget_low_s16(two), factor)
+                                                            : vmlsl_high_n_s16(base, two, factor));
+        const FloatVector scaled = at_least(biased - total, low) * load(scale + kAt);
         const FloatVector shifted = scaled + load(bias + kAt);
         v[j] = shifted + load(shortcut + kAt);
         if constexpr (kHasLastLow) v[j] = at_least(v[j], last_low);

@@ -214,8 +214,8 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
 /// kPixels pixels of kVectors vectors, and their bits. Several tiles may share a word: the first one, at
 /// channel % 32 == 0, sets it and so clears its tail.
 template <int kPixels, int kVectors, bool kPartial>
-static inline void epilogue_pixels(const Epilogue& epilogue, const TileSource& from, int64_t pixel,
-                                   int channel, int valid) {
+PHONEBIT_INLINE void epilogue_pixels(const Epilogue& epilogue, const TileSource& from, int64_t pixel,
+                                     int channel, int valid) {
   uint64_t bits[kPixels] = {};
   epilogue_tile<kPixels, kVectors, kPartial>(epilogue, from, pixel, channel, valid, bits);
   if (!epilogue.bits) return;

@@ -114,8 +114,8 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
 
 /// kPixels pixels, `channels` <= kChannelBlock channels.
 template <int kPixels, class Op>
-static inline void reduce_block(const Op& op, const Window& window, size_t pixel_step, int channel0,
-                                int channels, const Results& out) {
+PHONEBIT_NOINLINE void reduce_block(const Op& op, const Window& window, size_t pixel_step, int channel0,
+                                    int channels, const Results& out) {
   constexpr int kVectors = kPixels == 1 ? kWindowVectors : kSharedVectors;
   int c = 0;
   for (; c + kVectors * kLanes <= channels; c += kVectors * kLanes)

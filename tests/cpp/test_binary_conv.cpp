@@ -326,7 +326,7 @@ TEST_CASE("layers as networks have them") {
   }
 }
 
-/// Windows around what decides about groups of filters, and weights of which all are in one pattern.
+/// Windows around what decides about groups of filters, and weights of which all or nearly all are in one pattern.
 TEST_CASE("filters that share sums on NEON") {
   std::mt19937 random(test_seed());
   const Window same = {3, 1, 1, 1, 1}, dilated = {3, 1, 2, 2, 2}, one = {1, 1, 1, 0, 0};
@@ -338,6 +338,7 @@ TEST_CASE("filters that share sums on NEON") {
   for (const uint32_t weights : {0u, 0xffffffffu, 2u})
     check_case(random, {7, 7, 992, 64, one, one, 0}, &weights);
   check_case(random, {8, 8, 1024, 64, same, same, 0});
+  for (int in_c : {64, 352}) check_case(random, {12, 11, in_c, 64, same, same, 0, true});
   check_case(random, {12, 11, 64, 96, same, same, 0});
   check_case(random, {7, 7, 1056, 128, one, one, 0});
 }
