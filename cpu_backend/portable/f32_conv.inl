@@ -110,14 +110,16 @@ PHONEBIT_INLINE void add_to_tile(const RunGeometry& runs, const Segment& segment
   });
 }
 
-/// The same for some tiles, one after the other; for one if it is of a pixel.
+/// The same for some tiles, one after the other; for one if it is of a pixel, or on x86, where tiles that finish
+/// themselves come one by one.
 template <class Weight, int kPixels, int kVectors>
 PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const void* slice,
-                                   const float* const* pixels, float* sums, bool from_zero, int tiles) {
+                                   const float* const* pixels, float* sums, bool from_zero,
+                                   [[maybe_unused]] int tiles) {
   do {
     add_to_tile<Weight, kPixels, kVectors>(runs, segment, slice, pixels, sums, from_zero);
     pixels += kPixels, sums += kPixels * kChannelBlock;
-  } while (kPixels > 1 && --tiles > 0);
+  } while (kPixels > 1 && !kFinishesTiles && --tiles > 0);
 }
 
 #if defined(__aarch64__)
@@ -346,7 +348,7 @@ PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeomet
             finish->last = pixel + (p + tile.pixels < count ? p + tile.pixels : count) - 1;
           }
         }
-        const int tiles = segment.finish || count - p < tile.pixels ? 1 : (count - p) / tile.pixels;
+        const int tiles = kFinishesTiles || count - p < tile.pixels ? 1 : (count - p) / tile.pixels;
         tile.add(runs, segment, slice, pixels + p, sums + p * kChannelBlock, from_zero, tiles);
         p += tiles * tile.pixels;
       }
