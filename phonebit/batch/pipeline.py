@@ -209,7 +209,12 @@ def _predicted(
         batch_format="numpy",
         num_cpus=workers.cpus,
         num_gpus=workers.gpus or None,
-        compute=ActorPoolStrategy(min_size=1, max_size=most),
+        compute=ActorPoolStrategy(
+            min_size=1,
+            max_size=most,
+            # An image that waits in a process when another one ends it would lose an attempt, too.
+            max_tasks_in_flight_per_actor=1 if workers.batch == 1 else None,
+        ),
         ray_remote_args_fn=lambda: {"max_task_retries": ATTEMPTS - 1},
     )
 

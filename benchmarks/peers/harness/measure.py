@@ -148,7 +148,9 @@ def reads_levels(subject: Subject) -> bool:
     """Whether the .pbit file of a network reads uint8."""
     from phonebit.models.networks import NETWORKS
 
-    return subject.zoo is None and NETWORKS[subject.name].input_dtype == "u8"
+    if subject.zoo is not None:
+        return subject.reads_levels
+    return NETWORKS[subject.name].input_dtype == "u8"
 
 
 def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> Rounds:
