@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import phonebit
+from benchmarks.peers.formats import export
+from benchmarks.peers.harness.catalogue import SUBJECTS
+from benchmarks.peers.harness.measure import reads_levels
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import Conv2D
@@ -82,3 +88,18 @@ def test_openvino_computes_what_the_binary_graph_means() -> None:
     settings = {"INFERENCE_PRECISION_HINT": "f32"}  # else bf16 where the processor has it
     compiled = openvino.Core().compile_model(model, "CPU", settings)
     assert_close(compiled(picture.transpose(0, 3, 1, 2).copy())[0], reference)
+
+
+def test_networks_of_binary_first_layers_read_levels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = {entry.name for entry in SUBJECTS if reads_levels(entry)}
+    assert names == {"alexnet", "yolov2_tiny", "vgg16", "binary_alexnet"}
+    written: list[str] = []
+    monkeypatch.setattr(
+        phonebit, "convert", lambda *paths, **options: written.append(options["input_dtype"])
+    )
+    for entry in SUBJECTS:
+        if entry.zoo is not None:
+            export.write_pbit(export.Job(entry, tmp_path, "f32"))
+            assert written.pop() == ("u8" if reads_levels(entry) else "f32")
