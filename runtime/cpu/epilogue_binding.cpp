@@ -88,16 +88,19 @@ bool EpilogueBinding::join_rows(const Op& op, int width) {
     return false;
   for (const EpilogueStep& step : steps_)
     if (step.kind != StepKind::kScaleBias && step.kind != StepKind::kClamp) return false;
-  const auto widened = [&](const float* factors) {
-    std::vector<float>& row = row_factors_.emplace_back();
-    for (int x = 0; x < width; ++x) row.insert(row.end(), factors, factors + channels);
-    return row.data();
-  };
+  const int row = channels * width;
+  row_factors_ =
+      memory::AlignedBuffer(2 * steps_.size() * static_cast<size_t>(row) * sizeof(float), "factors");
+  float* to = row_factors_.as<float>();
   for (EpilogueStep& step : steps_) {
-    if (step.a != nullptr) step.a = widened(step.a);
-    if (step.b != nullptr) step.b = widened(step.b);
+    for (const float** const factors : {&step.a, &step.b}) {
+      if (*factors == nullptr) continue;
+      for (int i = 0; i < row; ++i) to[i] = (*factors)[i % channels];
+      *factors = to;
+      to += row;
+    }
   }
-  epilogue_.channels = epilogue_.pixel_channels = channels * width;
+  epilogue_.channels = epilogue_.pixel_channels = row;
   return true;
 }
 

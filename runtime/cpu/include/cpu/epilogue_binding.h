@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cpu/layer.h"
+#include "memory/aligned_buffer.h"
 
 namespace phonebit::engine::cpu {
 
@@ -32,7 +33,7 @@ class EpilogueBinding {
 
  private:
   std::vector<EpilogueStep> steps_;
-  std::vector<std::vector<float>> row_factors_;  // of steps, for each channel of a joined row
+  memory::AlignedBuffer row_factors_;  // of steps, for each channel of a joined row
   Epilogue epilogue_{};
   Epilogue planes_{};
   bool writes_planes_ = false;
