@@ -16,11 +16,11 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 
 /// Bytes of huge pages for `size` bytes; the last page is at least half full.
-constexpr size_t huge_bytes(size_t size) {
+constexpr size_t huge_bytes([[maybe_unused]] size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   return (size + kHugePage / 2) / kHugePage * kHugePage;
 #else
-  return 0 * size;
+  return 0;
 #endif
 }
 

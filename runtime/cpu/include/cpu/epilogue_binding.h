@@ -22,8 +22,8 @@ class EpilogueBinding {
   /// Whether to do so from now on.
   void write_planes(bool on) { writes_planes_ = on && planes_.plane_count > 0; }
 
-  /// Lets each row of the map count as one pixel, so that a few channels, as of pictures, still fill vectors: where the
-  /// steps, of a layer without memory between pixels, permit it. Returns whether they do.
+  /// For element-wise layers: lets each row of the map count as one pixel, so that a few channels, as of pictures, fill
+  /// vectors. Returns false, and changes nothing, where there are bits or steps that need to know the pixel.
   bool join_rows(const loader::Op& op, int width);
 
   const Epilogue& epilogue() const { return writes_planes_ ? planes_ : epilogue_; }
