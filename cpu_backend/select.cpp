@@ -22,9 +22,31 @@ constexpr int64_t kLeastStreamedMacs = 1 << 17;
 
 int rounded_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
 
+/// The most tiles that a kernel so far cuts a layer into.
+class MostTiles {
+ public:
+  MostTiles(const ConvShape& shape, int threads) : shape_(shape), threads_(threads) {}
+
+  /// Whether a kernel with such tiles has more.
+  bool are_more(int pixel_tile, int block_tile) {
+    const int blocks = (shape_.out_c + kChannelBlock - 1) / kChannelBlock;
+    const int tiles = (shape_.out_h * shape_.out_w + pixel_tile - 1) / pixel_tile *
+                      ((blocks + block_tile - 1) / block_tile);
+    if (tiles <= tiles_) return false;
+    tiles_ = tiles;
+    return true;
+  }
+  /// Sums that are shared take at most two thirds of the time of counting: with so many tiles, idle threads do not matter.
+  bool are_enough() const { return 3 * tiles_ >= 2 * threads_; }
+
+ private:
+  const ConvShape& shape_;
+  int threads_;
+  int tiles_ = 0;
+};
+
 bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
 bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
-bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
 bool serves_by_sums_of_avx512(const ConvShape& s, const CpuTraits&) { return shares_sums_avx512(s); }
 bool serves_by_windows_of_avx512(const ConvShape& s, const CpuTraits&) { return shares_windows_avx512(s); }
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
@@ -37,9 +59,8 @@ bool serves_by_sums_of_neon(const ConvShape& s, const CpuTraits& cpu) {
 // Best first; the last one of an instruction set serves every shape.
 constexpr BinaryConvRule kAvx512Rules[] = {
     {"dense", serves_dense, kDensePixels, false},
-    {"tiles", serves_by_tiles, kMatrixPixels, false},
     {"shared_sums", serves_by_sums_of_avx512, kSharedAvx512Pixels, false},
-    {"shared_windows", serves_by_windows_of_avx512, kSharedWindowPixels, false},
+    {"shared_windows", serves_by_windows_of_avx512, kSharedWindowPixels, false, kSharedWindowBlocks},
     {"carry_save", serves_by_carries, kCarrySavePixels, false},
     {"popcount", serves_all, kPopcountPixels, false}};
 constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
@@ -68,11 +89,6 @@ const BinaryConvRule* rules_of(const char* isa) {
 bool is_dense(const ConvShape& s) {
   return s.out_h * s.out_w == 1 && s.kernel_h == s.in_h && s.kernel_w == s.in_w && s.dilation_h == 1 &&
          s.dilation_w == 1 && !reaches_padding(s);
-}
-
-bool fills_tiles(const ConvShape& s) {
-  const int steps = (s.in_c + kTileChannels - 1) / kTileChannels * s.kernel_h * s.kernel_w;
-  return s.in_c >= kTileChannels / 2 && s.out_h * s.out_w >= kTileRows && steps >= 2;
 }
 
 bool shares_sums_avx512(const ConvShape& s) {
@@ -113,9 +129,24 @@ bool shares_sums_neon(const ConvShape& s) {
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }
 
 const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, const CpuTraits& traits) {
-  const BinaryConvRule* rule = rules_of(isa);
-  while (rule != nullptr && !rule->serves(shape, traits)) ++rule;
-  return rule;
+  const BinaryConvRule *rule = rules_of(isa), *best = nullptr;
+  MostTiles tiles(shape, traits.threads);
+  for (; rule != nullptr && !tiles.are_enough(); ++rule) {
+    if (rule->serves(shape, traits) && tiles.are_more(rule->pixel_tile, rule->block_tile)) best = rule;
+    if (rule->serves == serves_all) break;
+  }
+  return best;
+}
+
+const BinaryConvKernel& binary_conv_kernel(const Isa& isa, const ConvShape& shape, int threads) {
+  const BinaryConvKernel* best = nullptr;
+  MostTiles tiles(shape, threads);
+  for (const BinaryConvKernel* const* kernel = isa.binary_conv; *kernel != nullptr && !tiles.are_enough();
+       ++kernel) {
+    if ((*kernel)->supports(shape) && tiles.are_more((*kernel)->pixel_tile, (*kernel)->block_tile))
+      best = *kernel;
+  }
+  return *best;
 }
 
 int64_t window_operations(const ConvShape& s, const BinaryConvRule& rule) {

@@ -21,10 +21,6 @@ constexpr const char* kIsaNames[] = {kAvx512Name,      kAvx2Name, kSme2Name,   k
 
 /// Whether the window is the whole map, so that there is one output pixel.
 bool is_dense(const ConvShape& shape);
-/// Whether the matrix unit is worth its while. Counting bits is faster where most of a tile would be empty,
-/// and where sums are so short that taking them out of the unit costs more than making them (1x1 windows of
-/// 64 channels).
-bool fills_tiles(const ConvShape& shape);
 /// Whether filters that share sums of planes pay: not where most lanes of a tile would be empty, and where classes are
 /// so short that adding them takes as long as making them.
 bool shares_sums_avx512(const ConvShape& shape);
@@ -43,20 +39,18 @@ bool shares_sums_neon(const ConvShape& shape);
 /// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
 bool has_several_pixels(const ConvShape& shape);
 
-/// Positions of channels that the matrix unit multiplies at once, and rows of its tiles.
-constexpr int kTileChannels = 64, kTileRows = 16;
 /// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
 constexpr int kStepChannels = 4, kRunSteps = 6;
 /// Positions of the longest window whose filters share sums on NEON.
 constexpr int kMostNeonPositions = 9216;
 /// `pixel_tile` of the kernels, and `block_tile` of one.
-constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kSharedAvx512Pixels = 224,
-              kSharedWindowPixels = 7, kSharedWindowBlocks = 8, kSharedNeonPixels = 128, kCarrySavePixels = 7,
-              kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
+constexpr int kDensePixels = 1, kOuterProductPixels = 64, kSharedAvx512Pixels = 224, kSharedWindowPixels = 7,
+              kSharedWindowBlocks = 8, kSharedNeonPixels = 128, kCarrySavePixels = 7, kPopcountPixels = 28,
+              kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {
-  bool has_tiles;  ///< its matrix unit (AMX) may be used
+  int threads;     ///< that share a layer's work
   bool is_64_bit;  ///< of Arm's: has the registers for sums that filters share
 };
 
@@ -66,10 +60,14 @@ struct BinaryConvRule {
   bool (*serves)(const ConvShape&, const CpuTraits&);
   int pixel_tile;
   bool looks_up;  ///< sums of kStepChannels in tables, rather than counting the bits of words
+  int block_tile = 1;
 };
 
-/// The kernel that serves a shape; null for an unknown instruction set.
+/// The rule of the kernel that computes a shape; null for an unknown instruction set.
 const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, const CpuTraits& traits);
+/// The kernel of this processor: the first that serves the shape and has enough tiles for the threads; if none has, that
+/// with the most. Kernels that come later take more time in all, but have smaller tiles.
+const BinaryConvKernel& binary_conv_kernel(const Isa& isa, const ConvShape& shape, int threads);
 
 /// Multiply-accumulates that a kernel makes for one output: with those that only fill its words, or its
 /// steps.

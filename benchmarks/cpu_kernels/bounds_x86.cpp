@@ -1,12 +1,6 @@
 // The issue bounds of an x86-64 core, measured with loops that touch registers only.
 //
 // Written in assembly: this file needs no ISA flags, and no compiler can shorten the loops.
-#include <cpuid.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -63,43 +57,14 @@ bool has_vpopcnt() {
   return __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512f");
 }
 
-// Five accumulators: tile products have a latency of 52 cycles and a throughput of 16.
-void tile_loop(long n) {
-  struct alignas(64) {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-  } config = {1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-  asm volatile(
-      "ldtilecfg %1\n tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"
-      "tilezero %%tmm4\n tilezero %%tmm6\n tilezero %%tmm7\n 1:\n"
-      "tdpbssd %%tmm6, %%tmm7, %%tmm0\n tdpbssd %%tmm6, %%tmm7, %%tmm1\n tdpbssd %%tmm6, %%tmm7, %%tmm2\n"
-      "tdpbssd %%tmm6, %%tmm7, %%tmm3\n tdpbssd %%tmm6, %%tmm7, %%tmm4\n decq %0\n jnz 1b\n tilerelease\n"
-      : "+r"(n)
-      : "m"(config)
-      : "cc");
-}
-
-bool has_amx() {
-  unsigned a, b, c, d;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d >> 24 & 3) != 3) return false;  // AMX-TILE, AMX-INT8
-#if defined(__linux__)
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
 }  // namespace
 
 Bounds measure_bounds() {
-  Bounds bounds = {0, 0, 0};
+  Bounds bounds = {0, 0};
   if (has_vpopcnt()) {
     bounds.popcount = per_cycle(popcount_loop, 8 * 512);
     bounds.carry_save = per_cycle(carry_save_loop, 8 * 2 * 512);
   }
-  if (has_amx()) bounds.amx = per_cycle(tile_loop, 5 * 16 * 16 * 64);
   return bounds;
 }
 

@@ -10,7 +10,6 @@ from benchmarks.records import RESULTS, read_results
 
 MACHINE: Final = Path(__file__).with_name("machine.md")
 KERNELS: Final = {
-    "bconv2d_u8_tiles__avx512amx": "AMX tiles",
     "bconv2d_shared_sums__avx512gfni": "shared sums",
     "bconv2d_shared_windows__avx512gfni": "shared windows",
     "bconv2d_3x3_carry_save__avx512vpopcnt": "carry-save",

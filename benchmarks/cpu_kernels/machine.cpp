@@ -136,7 +136,7 @@ Timing time_calls(const std::function<void()>& call) {
 }
 
 #if !defined(__x86_64__)
-Bounds measure_bounds() { return {0, 0, 0}; }
+Bounds measure_bounds() { return {0, 0}; }
 #endif
 
 }  // namespace bench

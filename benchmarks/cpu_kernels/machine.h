@@ -32,7 +32,6 @@ double measure_read_bandwidth(size_t bytes);
 struct Bounds {
   double popcount;    // xor + vpopcnt + add of 512 bits
   double carry_save;  // xor + 2 ternary logic + vpopcnt + add of 512 bits, which cover two words
-  double amx;         // 16 x 16 x 64 int8 tile products
 };
 
 Bounds measure_bounds();

@@ -99,9 +99,8 @@ Result measure(const Layer& layer, const bench::Problem& problem, const Isa& isa
     result.bound_name = "read bandwidth";
     result.share = weight_bytes / result.timing.median_s / read_bandwidth((size_t)weight_bytes);
   } else {
-    const bool amx = result.kernel.find("amx") != std::string::npos;
-    const double bound = amx ? bounds.amx : result.isa == "avx512" ? bounds.popcount : 0;
-    result.bound_name = bound == 0 ? "" : amx ? "AMX" : "P_issue";
+    const double bound = result.isa == "avx512" ? bounds.popcount : 0;
+    result.bound_name = bound == 0 ? "" : "P_issue";
     result.share = bound == 0 ? 0 : result.macs_per_cycle / bound;
   }
   return result;
@@ -122,10 +121,10 @@ bool write_json(const Options& options, const bench::Bounds& bounds, double ghz,
   std::fprintf(file,
                "{\n  \"device\": \"%s\",\n  \"driver\": \"none\",\n  \"threads\": 1,\n  \"commit\": \"%s\",\n"
                "  \"warm_up_calls\": 3,\n  \"clock_ghz\": %.3f,\n"
-               "  \"bounds_mac_per_cycle\": {\"popcount\": %.1f, \"carry_save\": %.1f, \"amx\": %.1f},\n"
+               "  \"bounds_mac_per_cycle\": {\"popcount\": %.1f, \"carry_save\": %.1f},\n"
                "  \"results\": [",
                bench::processor_name().c_str(), options.commit.c_str(), ghz, bounds.popcount,
-               bounds.carry_save, bounds.amx);
+               bounds.carry_save);
   const char* separator = "";
   for (const Result& r : results) {
     std::fprintf(
@@ -152,7 +151,7 @@ int main(int argc, char** argv) {
   std::printf("%s, one thread\n", bench::processor_name().c_str());
   std::printf("clock %.2f GHz\nissue bounds measured here, MAC/cycle: popcount %.0f (P_issue), ", ghz,
               bounds.popcount);
-  std::printf("carry-save %.0f, AMX %.0f\n\n", bounds.carry_save, bounds.amx);
+  std::printf("carry-save %.0f\n\n", bounds.carry_save);
   std::printf("%-26s %-7s %-34s %9s %8s %9s\n", "layer", "isa", "kernel", "us", "TOPS", "MAC/cycle");
 
   std::vector<Result> results;

@@ -4,13 +4,8 @@
 namespace phonebit::engine::cpu {
 
 const BinaryConvKernel* const kBinaryConv_avx512[] = {
-    &kDenseConv_avx512,
-    &kAmxConv_avx512,
-    &kSharedSumsConv_avx512,
-    &kSharedWindowsConv_avx512,
-    &kCarrySaveConv_avx512,
-    &kPopcountConv_avx512,
-    nullptr,
+    &kDenseConv_avx512,     &kSharedSumsConv_avx512, &kSharedWindowsConv_avx512,
+    &kCarrySaveConv_avx512, &kPopcountConv_avx512,   nullptr,
 };
 
 }  // namespace phonebit::engine::cpu

@@ -5,7 +5,6 @@
 
 namespace phonebit::engine::cpu {
 
-extern const BinaryConvKernel kAmxConv_avx512;
 extern const BinaryConvKernel kCarrySaveConv_avx512;
 extern const BinaryConvKernel kDenseConv_avx512;
 extern const BinaryConvKernel kPopcountConv_avx512;

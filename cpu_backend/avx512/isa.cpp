@@ -1,4 +1,4 @@
-// AVX-512 with vector popcount: Ice Lake, Zen 4 and later. AMX is a variant inside (binary_conv_amx.cpp).
+// AVX-512 with vector popcount: Ice Lake, Zen 4 and later.
 #include "isa_kernels.h"
 #include "x86_features.h"
 

@@ -65,13 +65,13 @@ def cpu_facts(core: str) -> CpuFacts:
 
 def kernel_name(layer: LayerShape, cpu: CpuFacts) -> str:
     """The kernel of a layer; element-wise ones differ by what they read."""
-    name = cpu_kernel(layer, layer.whole, cpu).name
+    name = cpu_kernel(layer, layer.whole, cpu, threads=1).name
     return f"{name}_{layer.input}" if layer.op == "elementwise" else name
 
 
 def terms(layer: LayerShape, cpu: CpuFacts) -> tuple[float, ...]:
     """How much of each of TERMS a layer has."""
-    kernel = cpu_kernel(layer, layer.whole, cpu)
+    kernel = cpu_kernel(layer, layer.whole, cpu, threads=1)
     pixels, outputs = layer.out_h * layer.out_w, layer.outputs_of(layer.whole)
     channels = layer.out_c
     if layer.op == "binary_conv2d" and layer.groups == 1:

@@ -62,8 +62,12 @@ bool CpuBackend::make_lanes() {
   const auto alone = std::make_shared<threads::ThreadPool>(1);
   try {
     std::vector<std::unique_ptr<Lane>> lanes;
-    while (lanes.size() < threads)
-      lanes.push_back(std::make_unique<Lane>(model_, isa_, options, alone, &executor.packed_weights()));
+    // If not, the first lane packs them for all.
+    const PackedWeights* packed = executor.suits_one_thread() ? &executor.packed_weights() : nullptr;
+    while (lanes.size() < threads) {
+      lanes.push_back(std::make_unique<Lane>(model_, isa_, options, alone, packed));
+      if (packed == nullptr) packed = &lanes.front()->executor.packed_weights();
+    }
     lanes_ = std::move(lanes);
   } catch (const Error&) {
     lacks_room_for_lanes_ = true;

@@ -39,6 +39,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   for (const auto* layers : {&layers_, &pairs_})
     for (const auto& layer : *layers) layer->set_scratch(scratch_.data());
   packed_weights_ = packing.run(*pool_);
+  suits_one_thread_ = !packing.is_for_many_threads();
 }
 
 void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "analysis/float_weights.h"
+#include "select.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -148,8 +149,13 @@ void PreparedConv::add_packing(const BuildContext& context, const void* weights,
 std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const ConvShape& shape,
                                            DataType input, DataType weights) {
   const Isa& isa = context.isa;
-  if (input == DataType::kBit)
-    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, choose_kernel(isa.binary_conv, shape));
+  if (input == DataType::kBit) {
+    const BinaryConvKernel& kernel = binary_conv_kernel(isa, shape, context.threads);
+#ifndef PHONEBIT_FOR_PHONES  // which have no lanes
+    if (&kernel != &binary_conv_kernel(isa, shape, 1)) context.packing.set_for_many_threads();
+#endif
+    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, kernel);
+  }
   if (input == DataType::kU8)
     return std::make_unique<ConvOf<U8Family>>(context, shape, choose_kernel(isa.u8_conv, shape));
   if (weights == DataType::kI8) return std::make_unique<ConvOf<W8Family>>(context, shape, *isa.w8_conv);

@@ -53,12 +53,13 @@ std::vector<std::string> isa_names() {
   return result;
 }
 
-/// (name, pixel tile, operations of a window) of the kernel for some rows of a binary convolution.
-std::tuple<std::string, int, int64_t> cpu_kernel(const std::string& isa, bool has_tiles, bool is_64_bit,
-                                                 const py::object& layer, int rows) {
+/// (name, pixel tile, operations of a window) of the kernel for a part of a binary convolution.
+std::tuple<std::string, int, int64_t> cpu_kernel(const std::string& isa, int threads, bool is_64_bit,
+                                                 const py::object& layer, int rows, int channels) {
   cpu::ConvShape shape = shape_of(layer);
   shape.out_h = rows;
-  const cpu::BinaryConvRule* const rule = cpu::binary_conv_rule(isa.c_str(), shape, {has_tiles, is_64_bit});
+  shape.out_c = channels;
+  const cpu::BinaryConvRule* const rule = cpu::binary_conv_rule(isa.c_str(), shape, {threads, is_64_bit});
   if (rule == nullptr) fail(ErrorCode::input, "unknown instruction set '%s'", isa.c_str());
   return {rule->name, rule->pixel_tile, cpu::window_operations(shape, *rule)};
 }
@@ -163,8 +164,8 @@ class GpuKernels {
 void define_selection(py::module_& module) {
   module.attr("CHANNEL_BLOCK") = cpu::kChannelBlock;
   module.def("isa_names", &isa_names, "Instruction sets of all builds, those for other processors too.");
-  module.def("cpu_kernel", &cpu_kernel, py::arg("isa"), py::arg("has_tiles"), py::arg("is_64_bit"),
-             py::arg("layer"), py::arg("rows"),
+  module.def("cpu_kernel", &cpu_kernel, py::arg("isa"), py::arg("threads"), py::arg("is_64_bit"),
+             py::arg("layer"), py::arg("rows"), py::arg("channels"),
              "(name, pixels of a tile, operations of a window) of a binary convolution's kernel.");
   module.def(
       "operators", &operators,

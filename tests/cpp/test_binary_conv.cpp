@@ -206,7 +206,6 @@ void check_rule(const Isa& isa, const ConvShape& s) {
     const char *rule, *mark;
   } kMarks[] = {{"dense", "bgemv"},
                 {"dense", "neoncnt"},
-                {"tiles", "_tiles__"},
                 {"outer_products", "sme2bmopa"},
                 {"shared_sums", "shared_sums"},
                 {"shared_windows", "shared_windows"},
@@ -217,15 +216,19 @@ void check_rule(const Isa& isa, const ConvShape& s) {
                 {"count", "neoncnt"}};
   ConvShape probe;
   shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
-  const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonsharedsums", probe)};
-  const BinaryConvRule* const rule = binary_conv_rule(isa.name, s, traits);
-  REQUIRE(rule != nullptr);
-  const BinaryConvKernel* const* kernel = isa.binary_conv;
-  while (kernel[1] != nullptr && !(*kernel)->supports(s)) ++kernel;
-  for (const auto& [name, mark] : kMarks) {
-    if (std::strcmp(name, rule->name) == 0 && std::strstr((*kernel)->name, mark) != nullptr) return;
+  for (const int threads : {1, 2, 8, 64}) {
+    const BinaryConvRule* const rule =
+        binary_conv_rule(isa.name, s, {threads, serves(isa, "neonsharedsums", probe)});
+    REQUIRE(rule != nullptr);
+    const BinaryConvKernel& kernel = binary_conv_kernel(isa, s, threads);
+    const auto is_expected = [&](const auto& pair) {
+      return std::strcmp(pair.rule, rule->name) == 0 && std::strstr(kernel.name, pair.mark) != nullptr;
+    };
+    CHECK_MESSAGE(std::any_of(std::begin(kMarks), std::end(kMarks), is_expected), "on ", threads,
+                  " threads planning expects ", rule->name, ", ", kernel.name, " serves");
+    CHECK(kernel.pixel_tile == rule->pixel_tile);
+    CHECK(kernel.block_tile == rule->block_tile);
   }
-  FAIL_CHECK("planning expects ", rule->name, ", ", (*kernel)->name, " serves");
 }
 
 void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = nullptr) {

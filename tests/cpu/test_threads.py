@@ -38,6 +38,18 @@ def test_results_do_not_depend_on_the_number_of_threads(isa: str, tmp_path: Path
             assert_equal(network.forward(inputs_of(network, seed, 2)), expected)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_batches_on_many_threads_have_kernels_for_one(isa: str, tmp_path: Path) -> None:
+    """Images side by side run on a thread each: not with the small tiles that suit many threads."""
+    graph = many_parts(28, 128)
+    alone, many = (load(graph, tmp_path, threads, isa) for threads in (1, 24))
+    kernels = [[layer.kernel for layer in network.layers] for network in (alone, many)]
+    assert isa != "avx512" or kernels[0] != kernels[1]
+    values = integer_inputs(graph, 25, 1)
+    inputs = [values[info.name] for info in many.inputs]
+    assert_equal(many.forward(inputs), alone.forward(inputs))
+
+
 def test_zero_threads_means_all_processors_of_the_process(tmp_path: Path) -> None:
     assert load(GRAPH, tmp_path, 0, "").threads == len(os.sched_getaffinity(0))
 

@@ -53,7 +53,7 @@ def stepped(layer: LayerShape, side: Processor, part: OutputPart, threads: int) 
     weights = (1e-4, 1e-7, 2e-7, 3e-8, 1e-8)
     unit_us = sum(weight * size for weight, size in zip(weights, sizes, strict=True))
     if side == Processor.CPU:
-        kernel = cpu_kernel(layer, part, FACTS.cpu)
+        kernel = cpu_kernel(layer, part, FACTS.cpu, threads)
         tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
         blocks = tiles * -(-part.channels // CHANNEL_BLOCK)
         packed, products = (kernel.pixel_tile * -(-of // threads) for of in (tiles, blocks))

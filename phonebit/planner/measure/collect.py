@@ -146,7 +146,7 @@ def samples_of(order: Order, found: Measurement, way: Way, cpu_facts: CpuFacts) 
         for side, part in zip(Processor, pair, strict=True):
             if part is not None and not order.is_sync:
                 on_cpu = side == Processor.CPU
-                kernel = cpu_kernel(layer, part, cpu_facts).name if on_cpu else choice
+                kernel = cpu_kernel(layer, part, cpu_facts, threads).name if on_cpu else choice
                 us = round(max(times.of(side), LEAST_US), 4)
                 probe_us = round(found.probe.of(side), 4)
                 yield PartSample(layer, side, threads, part, kernel, us, probe_us, both)

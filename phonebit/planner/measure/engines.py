@@ -55,7 +55,7 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
 
 def cpu_facts(isa: str, cores: int, probe_kernel: str) -> CpuFacts:
     """Facts about a CPU, of which the kernel of ``PROBE`` is known."""
-    return CpuFacts(isa, cores, "_tiles__" in probe_kernel, "neoncnt" not in probe_kernel)
+    return CpuFacts(isa, cores, "neoncnt" not in probe_kernel)
 
 
 def open_measuring_engine(

@@ -112,7 +112,7 @@ PROBE: Final = LayerShape(
     operand_channels=(256,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
     thresholds=True, weight_bits=1,
 )  # fmt: skip
-"""A layer whose CPU kernel tells whether there is a matrix unit, and whether lookups are fast."""
+"""A layer whose CPU kernel tells whether filters can share sums."""
 TOLERANCE: Final = 1.1
 """A probe that takes longer than this times what it usually takes is disturbed. Where a machine is
 shared, a core takes 1.19 times as long while its other hardware thread works."""

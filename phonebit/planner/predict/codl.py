@@ -94,7 +94,7 @@ def _gpu_steps(gpu: GpuFacts, layer: LayerShape, part: OutputPart) -> tuple[str,
 def _cpu_steps(
     cpu: CpuFacts, threads: int, layer: LayerShape, part: OutputPart
 ) -> tuple[str, Steps]:
-    steps, kernel = Steps(), cpu_kernel(layer, part, cpu)
+    steps, kernel = Steps(), cpu_kernel(layer, part, cpu, threads)
     tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
     blocks = -(-part.channels // CHANNEL_BLOCK)
     in_turn = -(-tiles * blocks // threads) * kernel.pixel_tile

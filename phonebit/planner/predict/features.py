@@ -128,7 +128,7 @@ def cpu_features(
     layer: LayerShape, part: OutputPart, cpu: CpuFacts, threads: int
 ) -> tuple[str, Features]:
     """How a CPU computes a part: its kernel, and features of the units that its threads share."""
-    kernel = cpu_kernel(layer, part, cpu)
+    kernel = cpu_kernel(layer, part, cpu, threads)
     pixels, channels = part.rows * layer.out_w, part.channels
     tiles, blocks = -(-pixels // kernel.pixel_tile), -(-channels // CHANNEL_BLOCK)
     units = tiles * blocks

@@ -38,13 +38,11 @@ class CpuFacts:
 
     Args:
         isa: A name of ``_runtime.isa_names()``, as "neon_dotprod".
-        has_tiles: Whether the matrix unit (AMX) serves binary convolutions.
         is_64_bit: Of Arm's: has the registers for sums that filters share.
     """
 
     isa: str
     cores: int
-    has_tiles: bool = False
     is_64_bit: bool = True
 
 
@@ -142,14 +140,14 @@ class CpuKernel(NamedTuple):
     window_operations: int
 
 
-def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
-    """The kernel of a part on a CPU."""
+def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts, threads: int) -> CpuKernel:
+    """The kernel of a part on so many threads of a CPU."""
     if layer.op != "binary_conv2d":
         return CpuKernel(layer.family, PIXEL_TILE, layer.word_taps)
     if layer.groups > 1:
         return CpuKernel("binary_conv2d grouped", PIXEL_TILE, layer.word_taps)
-    facts = cpu.isa, cpu.has_tiles, cpu.is_64_bit
-    name, *work = _runtime.cpu_kernel(*facts, layer, part.rows)
+    facts = cpu.isa, threads, cpu.is_64_bit
+    name, *work = _runtime.cpu_kernel(*facts, layer, part.rows, part.channels)
     return CpuKernel(f"binary_conv2d {name}", *work)
 
 

@@ -132,11 +132,11 @@ def test_samples_have_every_family_of_layers() -> None:
     assert list(islice(sample_layers(8), 5)) != SAMPLED[:5]
 
 
-def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 24])
+def test_cpu_kernels_are_those_of_the_runtime(threads: int, tmp_path: Path) -> None:
     """On the instruction set of this machine; the marks are parts of the backend's names."""
     marks = {
         "binary_conv2d dense": "bgemv",
-        "binary_conv2d tiles": "_tiles__",
         "binary_conv2d shared_sums": "shared_sums",
         "binary_conv2d shared_windows": "shared_windows",
         "binary_conv2d carry_save": "carry_save",
@@ -151,12 +151,12 @@ def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
         contents, index = layer_file(layer)
         path = tmp_path / f"{number}.pbit"
         path.write_bytes(file_bytes(contents))
-        network = Network.load(path, device="cpu", threads=1)
+        network = Network.load(path, device="cpu", threads=threads)
         kernel = network.layers[index].kernel
         if facts is None:
             isa = network.device.partition(":")[2]
             facts = cpu_facts(isa, 2, kernel)
-        mine = cpu_kernel(layer, layer.whole, facts).name
+        mine = cpu_kernel(layer, layer.whole, facts, threads).name
         if mine in marks:
             assert marks[mine] in kernel, layer
             seen.add(mine)
@@ -169,7 +169,7 @@ def test_kernels_fill_words_and_steps() -> None:
     assert ragged.taps == 9 * 36
 
     def operations(layer: LayerShape, isa: str) -> int:
-        return cpu_kernel(layer, layer.whole, CpuFacts(isa, 1)).window_operations
+        return cpu_kernel(layer, layer.whole, CpuFacts(isa, 1), threads=1).window_operations
 
     assert operations(ragged, "avx2") == 3 * 30 * 4
     assert operations(ragged, "avx512") == operations(ragged, "neon") == ragged.word_taps == 9 * 64
@@ -181,16 +181,21 @@ def test_kernels_fill_words_and_steps() -> None:
 def test_32_bit_arm_cores_count() -> None:
     """Known by the kernel of a probe."""
     facts = cpu_facts("neon", 4, "bconv2d_b32__neoncnt")
-    assert cpu_kernel(CONV, CONV.whole, facts).name == "binary_conv2d count"
-    assert cpu_kernel(DENSE, DENSE.whole, facts).name == "binary_conv2d dense"
-    assert cpu_kernel(CONV, CONV.whole, CpuFacts("neon", 4)).name == "binary_conv2d shared_sums"
+    assert cpu_kernel(CONV, CONV.whole, facts, threads=1).name == "binary_conv2d count"
+    assert cpu_kernel(DENSE, DENSE.whole, facts, threads=1).name == "binary_conv2d dense"
+    assert (
+        cpu_kernel(CONV, CONV.whole, CpuFacts("neon", 4), threads=1).name
+        == "binary_conv2d shared_sums"
+    )
 
 
 @pytest.mark.parametrize("isa", load_runtime().isa_names())
 def test_kernels_are_known_on_every_instruction_set(isa: str) -> None:
     """Of every build: the phone whose results train a cost model has another than this machine."""
     for layer in [PROBE, *SAMPLED]:
-        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4)).name.startswith(layer.family)
+        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4), threads=1).name.startswith(
+            layer.family
+        )
 
 
 def test_instruction_sets_of_this_build_are_among_those_of_all() -> None:
@@ -201,7 +206,7 @@ def test_instruction_sets_of_this_build_are_among_those_of_all() -> None:
 
 def test_unknown_instruction_sets_are_refused() -> None:
     with pytest.raises(InputError, match="unknown instruction set"):
-        cpu_kernel(CONV, CONV.whole, CpuFacts("abacus", 1))
+        cpu_kernel(CONV, CONV.whole, CpuFacts("abacus", 1), threads=1)
 
 
 def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) -> None:
@@ -222,7 +227,9 @@ def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) 
 
 def test_dense_layers_are_told_from_maps() -> None:
     def is_dense(layer: LayerShape) -> bool:
-        return cpu_kernel(layer, layer.whole, CpuFacts("avx2", 1)).name.endswith(" dense")
+        return cpu_kernel(layer, layer.whole, CpuFacts("avx2", 1), threads=1).name.endswith(
+            " dense"
+        )
 
     assert is_dense(DENSE)
     assert not is_dense(CONV)

@@ -41,6 +41,8 @@ class Executor {
   /// Of Options::max_memory_bytes.
   uint64_t bytes_left() const { return budget_.left(); }
   const PackedWeights& packed_weights() const { return packed_weights_; }
+  /// Whether an executor on one thread can share them.
+  bool suits_one_thread() const { return suits_one_thread_; }
   threads::ThreadPool& pool() { return *pool_; }
 
  private:
@@ -54,6 +56,7 @@ class Executor {
   analysis::MemoryBudget budget_;
   Storage storage_;
   PackedWeights packed_weights_;
+  bool suits_one_thread_;
   std::vector<PassedThrough> passed_through_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<Layer>> pairs_;  // of planes

@@ -31,12 +31,17 @@ class PackingList {
   const int32_t* keep(std::vector<int32_t> thresholds);
   float* keep(memory::AlignedBuffer weights);
 
+  /// A layer has a kernel for many threads, whose weights are not those of one thread's kernel.
+  void set_for_many_threads() { is_for_many_threads_ = true; }
+  bool is_for_many_threads() const { return is_for_many_threads_; }
+
   /// Throws Error(cancelled) between jobs where the interrupt hook says so. Returns all weights, which layers read.
   PackedWeights run(threads::ThreadPool& pool);
 
  private:
   const PackedWeights* packed_;
   size_t taken_ = 0;
+  bool is_for_many_threads_ = false;
   PackedWeights own_;
   std::vector<std::function<void()>> jobs_;
   // What their elements hold stays where it is when they move.
