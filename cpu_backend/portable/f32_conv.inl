@@ -364,23 +364,17 @@ PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape
   const ValueMap<float> map = value_map(s, input, scratch);
   const RunGeometry runs = run_geometry(s, map);
   const int run_count = s.kernel_h * runs.runs_per_row;
-  const size_t row_step = s.stride_h * map.row_stride, pixel_step = s.stride_w * map.pixel_stride;
   alignas(64) float sums[kMostGroupPixels * kChannelBlock];
   const float* pixels[kMostGroupPixels + 1];
   const bool tiles_finish = finishes_tiles(s, epilogue);
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
-    int y = range.pixel_begin / s.out_w, x = range.pixel_begin % s.out_w;
-    const float* next = map.pixels + y * row_step + x * pixel_step;
+    WindowWalk<float> windows(s, map.pixels, map.row_stride, map.pixel_stride, range.pixel_begin);
     for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
       const int left = range.pixel_end - pixel;
       count = left <= kMostGroupPixels ? left : kGroupPixels;
-      for (int p = 0; p < count; p++) {
-        pixels[p] = next;
-        next += pixel_step;
-        if (++x == s.out_w) x = 0, y++, next = map.pixels + y * row_step;
-      }
+      for (int p = 0; p < count; p++) pixels[p] = windows.next();
       pixels[count] = pixels[count - 1];  // for a tile larger than what is left; its sums are not used
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = vectors_of_slice(s, channel0 + c);

@@ -203,6 +203,7 @@ template <int kPixels, int kVectors>
 PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* const* pixels, float* values,
                                       [[maybe_unused]] const TileFinish* finish) {
   ByteTileSums<kPixels, kVectors> sums;
+  if constexpr (kByteOffset != 0) sums.start(slice.excess);
   const MapValue* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   const int8_t* weights = slice.weights;
@@ -213,9 +214,8 @@ PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* co
   const auto each = [&](const auto& put) PHONEBIT_LAMBDA_INLINE {
     unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
       const FloatVector scale = load(slice.scales + j * kLanes) * broadcast(slice.scale);
-      const IntVector excess = load<IntVector>(slice.excess + j * kLanes);
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-        put(p, j, __builtin_convertvector(sums.whole(p, j) - excess, FloatVector) * scale);
+        put(p, j, __builtin_convertvector(sums.whole(p, j), FloatVector) * scale);
       });
     });
   };
@@ -263,8 +263,7 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
   const ByteConstants constants(s, packed);
   const int run_count = s.kernel_h * runs.runs_per_row;
   const bool tiles_finish = finishes_tiles(s, epilogue);
-  const size_t groups = window_groups(s), pixel_step = (size_t)s.stride_w * s.in_c;
-  const size_t row_step = (size_t)s.stride_h * map_columns(s) * s.in_c;
+  const size_t groups = window_groups(s);
   // The last tile may be larger than what is left: it takes the last pixel again, and nobody its results.
   constexpr int kMostPixels = kMostGroupPixels + kBytePixels - 2;
   alignas(64) float values[kMostPixels * kChannelBlock];
@@ -272,14 +271,12 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
-    int y = range.pixel_begin / s.out_w, x = range.pixel_begin % s.out_w;
+    WindowWalk<MapValue> windows(s, (const MapValue*)scratch, (size_t)map_columns(s) * s.in_c, s.in_c,
+                                 range.pixel_begin);
     for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
       const int left = range.pixel_end - pixel;
       count = left <= kMostGroupPixels ? left : kGroupPixels;
-      for (int p = 0; p < count; p++) {
-        pixels[p] = (const MapValue*)scratch + y * row_step + x * pixel_step;
-        if (++x == s.out_w) x = 0, y++;
-      }
+      for (int p = 0; p < count; p++) pixels[p] = windows.next();
       for (int p = count; p < count + kBytePixels - 2; p++) pixels[p] = pixels[count - 1];
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = byte_slice_vectors(s, channel0 + c);

@@ -105,6 +105,14 @@ template <int kPixels, int kVectors>
 struct ByteTileSums {
   ByteSums sums[kPixels][kVectors] = {};
 
+  /// Takes away what the sums will have too much, of each channel.
+  PHONEBIT_INLINE void start(const int32_t* excess) {
+    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      const IntVector less = -load<IntVector>(excess + j * kLanes);
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { sums[p][j] = {less}; });
+    });
+  }
+
   /// Adds the taps [begin, end) of each pixel; groups of weights lie `step` bytes apart. Returns the weights
   /// behind them.
   PHONEBIT_INLINE const int8_t* add_run(const MapValue* const (&from)[kPixels], size_t begin, size_t end,

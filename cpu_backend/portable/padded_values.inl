@@ -23,6 +23,32 @@ static inline int map_columns(const ConvShape& s) {
   return (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w + 1;
 }
 
+/// The windows of pixels in row-major order.
+template <class Value>
+class WindowWalk {
+ public:
+  /// `first`: the window of pixel 0.
+  WindowWalk(const ConvShape& s, const Value* first, size_t row_stride, size_t pixel_stride, int pixel)
+      : row_step_(s.stride_h * row_stride),
+        pixel_step_(s.stride_w * pixel_stride),
+        columns_(s.out_w),
+        left_(s.out_w - pixel % s.out_w),
+        row_(first + pixel / s.out_w * row_step_),
+        next_(row_ + pixel % s.out_w * pixel_step_) {}
+
+  const Value* next() {
+    const Value* const window = next_;
+    next_ += pixel_step_;
+    if (--left_ == 0) left_ = columns_, next_ = row_ += row_step_;
+    return window;
+  }
+
+ private:
+  size_t row_step_, pixel_step_;
+  int columns_, left_;
+  const Value *row_, *next_;
+};
+
 static inline int value_padded_rows(const ConvShape& s) { return reaches_padding(s) ? map_rows(s) : 0; }
 
 template <class Value>

@@ -12,12 +12,11 @@
 namespace phonebit::engine {
 namespace {
 
-/// A float32 is NaN or infinite when its exponent is all ones: as an integer without the sign bit, at or
-/// above infinity.
-bool is_finite_pattern(const float* value) {
+/// A float32 is NaN or infinite where its exponent is all ones: then one more carries into bit 31.
+uint32_t with_exponent_raised(const float* value) {
   uint32_t bits;
   std::memcpy(&bits, value, sizeof bits);
-  return (bits & 0x7fffffffu) < 0x7f800000u;
+  return (bits & 0x7fffffffu) + 0x00800000u;
 }
 
 }  // namespace
@@ -28,10 +27,13 @@ size_t find_not_finite(const float* values, size_t begin, size_t end) {
   while (begin < end) {
     const size_t block_end = end - begin < kBlock ? end : begin + kBlock;
     uint32_t found = 0;
-    for (size_t i = begin; i < block_end; ++i) found |= is_finite_pattern(values + i) ? 0u : 1u;
-    while (found != 0 && is_finite_pattern(values + begin)) ++begin;
-    if (found != 0) return begin;
-    begin = block_end;
+    for (size_t i = begin; i < block_end; ++i) found |= with_exponent_raised(values + i);
+    if (found >> 31 == 0) {
+      begin = block_end;
+      continue;
+    }
+    while (with_exponent_raised(values + begin) >> 31 == 0) ++begin;
+    return begin;
   }
   return end;
 }
@@ -49,7 +51,7 @@ void fail_for_value(const loader::Tensor& tensor, const float* values, size_t at
 
 void check_finite(const loader::Tensor& tensor, const InputBuffer& input, threads::ThreadPool& pool) {
   if (tensor.dtype != format::DataType::kF32 || input.is_levels) return;
-  constexpr size_t kPart = size_t{1} << 15;  // about 4 us
+  constexpr size_t kPart = size_t{1} << 15;  // about 2 us
   const auto* const values = static_cast<const float*>(input.data);
   const size_t count = input.bytes / sizeof(float), parts = (count + kPart - 1) / kPart;
   std::atomic<size_t> first{count};
