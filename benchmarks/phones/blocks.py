@@ -129,15 +129,18 @@ def parse_log(lines: Iterable[bytes]) -> Blocks:
 
 
 def blocks_of_a_pass(
-    command: Callable[[int], Sequence[str]], cpu: str, static_qemu: str = ""
+    command: Callable[[int], Sequence[str]],
+    cpu: str,
+    static_qemu: str = "",
+    long_passes: int = LONG_PASSES,
 ) -> Blocks:
     """What one pass executes: many passes less few, so that neither start nor end counts."""
     short, long = (
-        executed_blocks(command(passes), cpu, static_qemu) for passes in (SHORT_PASSES, LONG_PASSES)
+        executed_blocks(command(passes), cpu, static_qemu) for passes in (SHORT_PASSES, long_passes)
     )
     found: Blocks = Counter()
     for block, count in long.items():
-        executions = (count - short[block]) / (LONG_PASSES - SHORT_PASSES)
+        executions = (count - short[block]) / (long_passes - SHORT_PASSES)
         if executions > LEAST_EXECUTIONS:
             found[block] = executions  # type: ignore[assignment]
     return found

@@ -35,6 +35,12 @@ from phonebit.planner.predict.kernels import CpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
 
 LAYERS_OF_A_KERNEL = 14
+PASSES = 21
+"""Of a layer. The program prints times at its end, and how long that takes depends on their digits:
+some thousand cycles, as many as a small layer has."""
+INPUT_CHECK = "check_finite"
+"""The function that looks for NaN in a file's inputs: a layer alone reads what would be another
+layer's result."""
 SIGNS = ((56, 64), (14, 256), (7, 512), (1, 4096))
 """Sides and channels of what makes the bits that a file's layer reads."""
 Weights = list[float]
@@ -113,8 +119,9 @@ def _spread(layers: Sequence[LayerShape]) -> list[LayerShape]:
 def _cycles(program: Path, cpu: str, weigher: Weigher, layer: LayerShape) -> Numbers:
     """Of a pass of a file with this layer, by core."""
     with temporary_file(layer) as file:
-        blocks = blocks_of_a_pass(bench_command(program, file), cpu)
-    rows = weigher.by_function(blocks).values()
+        blocks = blocks_of_a_pass(bench_command(program, file), cpu, long_passes=PASSES)
+    found = weigher.by_function(blocks)
+    rows = [row for function, row in found.items() if INPUT_CHECK not in function]
     return np.array([sum(column) for column in zip(*rows, strict=True)][2:])
 
 

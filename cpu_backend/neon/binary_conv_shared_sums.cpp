@@ -207,12 +207,11 @@ PHONEBIT_NOINLINE void transpose_filters(const uint16x8_t (&numbers)[8][kTilePix
   }
 }
 
-/// Bit c: all - 2 counts[c] is below limits[c], of 64.
+/// Bit c: all - 2 counts[c] is below limits[c], of 64. That is counts[c] > (all - limits[c]) / 2, rounded down.
 PHONEBIT_INLINE uint64_t bits_below(int all, const int16_t* counts, const int16_t* limits) {
   const int16x8_t t = vdupq_n_s16((int16_t)all);
   const auto is_below = [&](int c) PHONEBIT_LAMBDA_INLINE {
-    const int16x8_t count = vld1q_s16(counts + c);
-    return vreinterpretq_u8_u16(vcltq_s16(t - count - count, vld1q_s16(limits + c)));
+    return vreinterpretq_u8_u16(vcgtq_s16(vld1q_s16(counts + c), vhsubq_s16(t, vld1q_s16(limits + c))));
   };
   const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
   uint8x16_t set[4];
@@ -294,9 +293,10 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
         if (sink.threshold_bits != nullptr) {
           for (int p = 0; p < runs[i].count; ++p) {
             const uint64_t bits = bits_below(all[p] / 2, of_run[p], (const int16_t*)of_class(p));
-            __builtin_memcpy(sink.threshold_bits + (size_t)(runs[i].pixel + p) * sink.pixel_words +
-                                 block * (kChannelBlock / 32),
-                             &bits, channels / 8);
+            uint32_t* const to = sink.threshold_bits + (size_t)(runs[i].pixel + p) * sink.pixel_words +
+                                 block * (kChannelBlock / 32);
+            *to = (uint32_t)bits;  // of 32 or 64 channels
+            if (channels == kChannelBlock) to[1] = (uint32_t)(bits >> 32);
           }
           continue;
         }
