@@ -36,7 +36,7 @@ class MostTiles {
     tiles_ = tiles;
     return true;
   }
-  /// Sums that are shared take at most two thirds of the time of counting: with so many tiles, idle threads do not matter.
+  /// Sharing sums takes at most two thirds of the time of counting bits, so it wins with two thirds of the threads.
   bool are_enough() const { return 3 * tiles_ >= 2 * threads_; }
 
  private:
