@@ -6,22 +6,19 @@ namespace phonebit::engine {
 
 using format::DataType;
 
-/// A row of the map is one pixel of many channels: whole vectors also where the map has three.
 LevelModel::LevelModel(const loader::Tensor& input, const Preprocessing& rule)
-    : factors_(2 * static_cast<size_t>(input.width) * static_cast<size_t>(input.channels) * sizeof(float),
-               "preprocessing") {
-  const int row = input.width * input.channels;
+    : factors_(2 * static_cast<size_t>(input.channels) * sizeof(float), "preprocessing") {
   float* const scales = factors_.as<float>();
-  float* const offsets = scales + row;
-  for (int i = 0; i < row; ++i) {
-    scales[i] = rule.scale(i % input.channels);
-    offsets[i] = rule.offset(i % input.channels);
+  float* const offsets = scales + input.channels;
+  for (int c = 0; c < input.channels; ++c) {
+    scales[c] = rule.scale(c);
+    offsets[c] = rule.offset(c);
   }
   for (const float* const factors : {scales, offsets})
     model_.constants.push_back(
-        {DataType::kF32, static_cast<uint64_t>(row), reinterpret_cast<const std::byte*>(factors)});
+        {DataType::kF32, static_cast<uint64_t>(input.channels), reinterpret_cast<const std::byte*>(factors)});
   for (const DataType dtype : {DataType::kU8, DataType::kF32})
-    model_.tensors.push_back({input.name, dtype, input.height, 1, row});
+    model_.tensors.push_back({input.name, dtype, input.height, input.width, input.channels});
   model_.inputs.push_back(0);
   model_.outputs.push_back(1);
   loader::Op op{};
