@@ -31,7 +31,7 @@ from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.text_files import parse_json, read_text
 
-VERSION: Final = 6
+VERSION: Final = 7
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02

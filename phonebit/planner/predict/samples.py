@@ -175,7 +175,10 @@ def read_samples(path: Path) -> Samples:
 
 def _read_line(record: dict[str, Any]) -> DeviceFacts | Sample:
     if "device" in record:
-        return cast(DeviceFacts, from_record(DeviceFacts, record["device"], "device"))
+        device = record["device"]
+        if isinstance(device, dict) and isinstance(device.get("cpu"), dict):
+            device["cpu"].pop("has_tiles", None)  # AMX, in files of earlier versions
+        return cast(DeviceFacts, from_record(DeviceFacts, device, "device"))
     if "handover" in record:
         return cast(SyncSample, from_record(SyncSample, record, "handover"))
     return PartSample.from_dict(record)

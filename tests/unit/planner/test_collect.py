@@ -186,6 +186,16 @@ def test_samples_of_another_device_are_not_mixed(tmp_path: Path) -> None:
     assert str(path) in str(error.value)
 
 
+def test_samples_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """They take hours on a phone."""
+    path = tmp_path / "samples.jsonl"
+    begin_samples(path, FACTS)
+    record = json.loads(path.read_text())
+    record["device"]["cpu"]["has_tiles"] = False
+    path.write_text(json.dumps(record) + "\n")
+    assert read_samples(path).device == FACTS
+
+
 HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", "threads": 1}
 
 

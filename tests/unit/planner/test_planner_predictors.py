@@ -295,9 +295,9 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         ("", "not a device profile"),
         ("[1, 2]", "not a device profile"),
         ('{"phonebit_profile": 99}', "version of the profile"),
-        ('{"phonebit_profile": 6}', "damaged device profile"),
+        ('{"phonebit_profile": 7}', "damaged device profile"),
         (
-            '{"phonebit_profile": 6, "device": 3, "gpu": null, "sharing": {}, "cpu": {}}',
+            '{"phonebit_profile": 7, "device": 3, "gpu": null, "sharing": {}, "cpu": {}}',
             "profile.device: damaged",
         ),
     ],
