@@ -56,15 +56,15 @@ static inline size_t channel_array_bytes(const ConvShape& s) {
   return (whole_vectors(s) * sizeof(float) + 63) / 64 * 64;
 }
 
-/// Packed: what the sums have too much, and the scale, of each channel; then the weights.
+/// Packed: what the sums begin with, and the scale, of each channel; then the weights.
 struct ByteConstants {
-  const int32_t* excess;
+  const int32_t* starts;
   const float* scales;
   const int8_t* weights;
 
   ByteConstants(const ConvShape& s, const void* packed) {
     const size_t bytes = channel_array_bytes(s);
-    excess = (const int32_t*)packed;
+    starts = (const int32_t*)packed;
     scales = (const float*)((const char*)packed + bytes);
     weights = (const int8_t*)packed + 2 * bytes;
   }
@@ -101,7 +101,7 @@ PHONEBIT_RARE static inline void pack_bytes(const ConvShape& s, const int8_t* we
         }
         to += (runs.run_length + group_taps - 1) / group_taps * lanes * group_taps;
       }
-      ((int32_t*)at.excess)[channel + lane] = kByteOffset * sum;
+      ((int32_t*)at.starts)[channel + lane] = -kByteOffset * sum;
       ((float*)at.scales)[channel + lane] = scales ? scales[channel + lane] : 1.0f;
     }
   }
@@ -193,7 +193,7 @@ struct ByteSlice {
   RunGeometry runs;
   int run_count;
   const int8_t* weights;
-  const int32_t* excess;
+  const int32_t* starts;
   const float* scales;
   float scale;
 };
@@ -203,7 +203,7 @@ template <int kPixels, int kVectors>
 PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* const* pixels, float* values,
                                       [[maybe_unused]] const TileFinish* finish) {
   ByteTileSums<kPixels, kVectors> sums;
-  if constexpr (kByteOffset != 0) sums.start(slice.excess);
+  if constexpr (kByteOffset != 0) sums.start(slice.starts);
   const MapValue* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   const int8_t* weights = slice.weights;
@@ -284,7 +284,7 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
         const ByteSlice slice = {runs,
                                  run_count,
                                  constants.weights + first * groups * kGroupTaps,
-                                 constants.excess + first,
+                                 constants.starts + first,
                                  constants.scales + first,
                                  scale};
         for (int p = 0; p < count;) {

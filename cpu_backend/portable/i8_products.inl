@@ -105,11 +105,11 @@ template <int kPixels, int kVectors>
 struct ByteTileSums {
   ByteSums sums[kPixels][kVectors] = {};
 
-  /// Takes away what the sums will have too much, of each channel.
-  PHONEBIT_INLINE void start(const int32_t* excess) {
+  /// The sums begin with a number for each channel instead of 0.
+  PHONEBIT_INLINE void start(const int32_t* numbers) {
     unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
-      const IntVector less = -load<IntVector>(excess + j * kLanes);
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { sums[p][j] = {less}; });
+      const IntVector number = load<IntVector>(numbers + j * kLanes);
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { sums[p][j] = {number}; });
     });
   }
 

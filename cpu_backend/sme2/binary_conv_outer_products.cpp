@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kChunk = 32;  // channels of a position
 #include "portable/epilogue.inl"
-#include "portable/phase_planes.inl"
+#include "phase_planes.inl"
 
 /// Positions between entering and leaving streaming mode: whole tiles of any processor.
 constexpr int kBatchPositions = kOuterProductPixels;

@@ -1,4 +1,4 @@
-// The map in positions, for units that multiply a tile of pixels at once.
+// The map in positions, for outer products of many pixels at once.
 //
 // A tile's rows must be equally far apart, so a tile is a stretch of the map in row-major order, across the
 // ends of rows; the results between one output row and the next are thrown away. To keep this waste small and
@@ -12,7 +12,7 @@
 // Include inside an anonymous namespace of phonebit::engine::cpu, after kernel_types.h and kChunk.
 #pragma once
 
-#include "padded_map.inl"
+#include "portable/padded_map.inl"
 
 /// How the map is laid out, in positions.
 struct Planes {

@@ -151,9 +151,7 @@ std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const Co
   const Isa& isa = context.isa;
   if (input == DataType::kBit) {
     const BinaryConvKernel& kernel = binary_conv_kernel(isa, shape, context.threads);
-#ifndef PHONEBIT_FOR_PHONES  // which have no lanes
     if (&kernel != &binary_conv_kernel(isa, shape, 1)) context.packing.set_for_many_threads();
-#endif
     return std::make_unique<ConvOf<BinaryFamily>>(context, shape, kernel);
   }
   if (input == DataType::kU8)
