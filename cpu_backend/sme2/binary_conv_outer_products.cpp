@@ -24,8 +24,8 @@ namespace phonebit::engine::cpu {
 namespace {
 
 constexpr int kChunk = 32;  // channels of a position
-#include "portable/epilogue.inl"
 #include "phase_planes.inl"
+#include "portable/epilogue.inl"
 
 /// Positions between entering and leaving streaming mode: whole tiles of any processor.
 constexpr int kBatchPositions = kOuterProductPixels;
