@@ -104,17 +104,18 @@ def cpu_softmax(x: Floats, log: bool, folder: Path) -> Floats:
 
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize(
-    ("channels", "half", "group"),
-    [(1, 0, 64), (10, 1, 16), (16, 0, 32), (33, 0, 128), (1000, 1, 64)],
-)
+    ("channels", "half", "group", "wide"),
+    [(1, 0, 64, 0), (10, 1, 16, 0), (16, 0, 32, 0), (33, 0, 128, 0), (1000, 1, 64, 0),
+     (1, 0, 16, 1), (10, 0, 64, 1), (33, 1, 32, 1), (300, 0, 128, 1), (1000, 0, 128, 1)],
+)  # fmt: skip
 def test_softmax_and_its_logarithm_have_the_bits_of_the_cpu(
-    channels: int, half: int, group: int, log: bool, tmp_path: Path
+    channels: int, half: int, group: int, wide: int, log: bool, tmp_path: Path
 ) -> None:
     layer = Layer((3, 3), channels, channels, batch=2)
     x = rounded(layer.random(RNG) * np.float32(5), bool(half))
     expected = stored(cpu_softmax(x, log, tmp_path), bool(half))
     result = guarded(expected.shape, expected.dtype)
-    defines = {"GROUP_SIZE": group, "INPUT_HALF": half, "VALUES_HALF": half}
+    defines = {"GROUP_SIZE": group, "WIDE": wide, "INPUT_HALF": half, "VALUES_HALF": half}
     defines["SOFTMAX_LOG"] = int(log)
     result = launch("softmax", layer, defines, [stored(x, bool(half)), result])[-1]
     tolerance = 0.0 if log else division_tolerance(bool(half))
