@@ -8,6 +8,7 @@
 // @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
 // @tune     LANE_FILTERS {1,4} = 1   neighbouring channels whose sums a lane holds
 // @tune     CHUNK {32,64,128,256} = 128   elements of K staged at a time
+// @tune     AHEAD {1,2,4} = 1   chunks of weights that are on their way
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {64,128,256} = 128
 // @requires GROUPS == 1; no padding; the window is one run of the map: 1x1, or rows as wide as the map without dilation;
@@ -17,6 +18,7 @@
 // A sum in the CPU's order is a chain of K dependent multiply-adds, and few pixels make few chains. conv2d_f32 waits for
 // memory between the links; here all lanes of a group, also those without a chain, load chunk i + 1 into registers before the
 // chains run over chunk i, so memory is waited for once a chunk, behind the chains. Two buffers need one barrier a chunk.
+// Where a chunk's chains take less time than a load of weights, AHEAD chunks of those are on their way.
 #define TILE_CHANNELS TILE_FILTERS
 #include "common/sink.clh"
 #include "common/channels.clh"
@@ -37,6 +39,8 @@
 #define LANE_SHARE(count) (((count) + GROUP_SIZE - 1) / GROUP_SIZE)
 #define LANE_HOLDS(i, count) ((count) % GROUP_SIZE == 0 || (i) < (count))
 #define RESULT_PIXEL(r) ((lane + (r) * GROUP_SIZE) / FILTER_LANES)
+// Of a tile that overhangs. Where weights are not ahead, the test takes longer than what it saves.
+#define HAS_PIXEL(pixel) (AHEAD == 1 || (pixel) < pixels)
 #if LANE_FILTERS == 4
 typedef float4 Sums;
 #else
@@ -73,6 +77,16 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
 #endif
 }
 
+// The lane's share of a chunk's weights, if there is such a chunk.
+#define FETCH_WEIGHTS(quads, chunk)                                                                                      \
+  if ((chunk) < CHUNKS) {                                                                                                \
+    _Pragma("unroll") for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {                                               \
+      const int i = lane + j * GROUP_SIZE, k = (chunk) * CHUNK + i / TILE_VECTORS;                                       \
+      const int is_read = LANE_HOLDS(i, WEIGHT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);                            \
+      quads[j] = is_read ? ((__global const float4*)weights)[k * FILTER_QUADS + filter_at[j]] : (float4)(0.0f);          \
+    }                                                                                                                    \
+  }
+
 // Steps, values and sign bits of a lane's sums of one pixel.
 uint finish_sums(Sums sums, int pixel, int channel SINK_PARAMS) {
 #if LANE_FILTERS == 1
@@ -91,6 +105,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   __local float4 inputs[2][INPUT_QUADS], filters[2][WEIGHT_QUADS];
   const int lane = get_local_id(0);
   const int pixel0 = first_pixel + (int)get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
+  const int pixels = min(TILE_PIXELS, end_pixel - pixel0);
   const int filter0 = FIRST_CHANNEL + (int)get_group_id(0) % CHANNEL_TILES * TILE_FILTERS;
 
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
@@ -109,39 +124,43 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #pragma unroll
   for (int r = 0; r < LANE_SHARE(RESULTS); r++) sum[r] = (Sums)(0.0f);
 
-  // Step i fetches chunk i and runs over chunk i - 1.
-  for (int step = 0; step <= CHUNKS; step++) {
-    float4 next_inputs[LANE_SHARE(INPUT_QUADS)], next_filters[LANE_SHARE(WEIGHT_QUADS)];
-    if (step < CHUNKS) {
+  // Step i fetches inputs of chunk i and weights of chunk i + AHEAD - 1, and runs over chunk i - 1.
+  float4 coming[AHEAD][LANE_SHARE(WEIGHT_QUADS)];  // chunk i in row i % AHEAD
 #pragma unroll
-      for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
-        const int i = lane + j * GROUP_SIZE, k = step * CHUNK + i % RUN_QUADS * 4;
-        const int is_read = LANE_HOLDS(i, INPUT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);
-        next_inputs[j] = is_read ? load_four(INPUT_HALF, input, input_at[j] + k, WINDOW - k, IN_C) : (float4)(0.0f);
-      }
+  for (int chunk = 0; chunk < AHEAD - 1; chunk++) {
+    FETCH_WEIGHTS(coming[chunk], chunk)
+  }
+  for (int first = 0; first <= CHUNKS; first += AHEAD) {
 #pragma unroll
-      for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
-        const int i = lane + j * GROUP_SIZE, k = step * CHUNK + i / TILE_VECTORS;
-        const int is_read = LANE_HOLDS(i, WEIGHT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);
-        next_filters[j] = is_read ? ((__global const float4*)weights)[k * FILTER_QUADS + filter_at[j]] : (float4)(0.0f);
-      }
-    }
-    if (step > 0 && LANE_HOLDS(lane, RESULTS)) {
-      const int count = WINDOW % CHUNK == 0 ? CHUNK : min(WINDOW - (step - 1) * CHUNK, CHUNK);
-      run_chains(sum, inputs[(step - 1) % 2], (__local const Sums*)filters[(step - 1) % 2], lane, count);
-    }
-    if (step < CHUNKS) {
+    for (int turn = 0; turn < AHEAD; turn++) {
+      const int step = first + turn;
+      FETCH_WEIGHTS(coming[(turn + AHEAD - 1) % AHEAD], step + AHEAD - 1)
+      float4 next_inputs[LANE_SHARE(INPUT_QUADS)];
+      if (step < CHUNKS) {
 #pragma unroll
-      for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
-        const int i = lane + j * GROUP_SIZE;
-        if (LANE_HOLDS(i, INPUT_QUADS)) inputs[step % 2][i] = next_inputs[j];
+        for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
+          const int i = lane + j * GROUP_SIZE, k = step * CHUNK + i % RUN_QUADS * 4;
+          const int is_read = LANE_HOLDS(i, INPUT_QUADS) && HAS_PIXEL(i / RUN_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);
+          next_inputs[j] = is_read ? load_four(INPUT_HALF, input, input_at[j] + k, WINDOW - k, IN_C) : (float4)(0.0f);
+        }
       }
+      if (step > 0 && step <= CHUNKS && LANE_HOLDS(lane, RESULTS) && HAS_PIXEL(RESULT_PIXEL(0))) {
+        const int count = WINDOW % CHUNK == 0 ? CHUNK : min(WINDOW - (step - 1) * CHUNK, CHUNK);
+        run_chains(sum, inputs[(step - 1) % 2], (__local const Sums*)filters[(step - 1) % 2], lane, count);
+      }
+      if (step < CHUNKS) {
 #pragma unroll
-      for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
-        const int i = lane + j * GROUP_SIZE;
-        if (LANE_HOLDS(i, WEIGHT_QUADS)) filters[step % 2][i] = next_filters[j];
+        for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
+          const int i = lane + j * GROUP_SIZE;
+          if (LANE_HOLDS(i, INPUT_QUADS)) inputs[step % 2][i] = next_inputs[j];
+        }
+#pragma unroll
+        for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
+          const int i = lane + j * GROUP_SIZE;
+          if (LANE_HOLDS(i, WEIGHT_QUADS)) filters[step % 2][i] = coming[turn][j];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
       }
-      barrier(CLK_LOCAL_MEM_FENCE);
     }
   }
 
@@ -160,7 +179,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #ifdef HAS_BITS
   barrier(CLK_LOCAL_MEM_FENCE);
   // A lane packs the bits of a pixel.
-  for (int p = lane; p < min(TILE_PIXELS, end_pixel - pixel0); p += GROUP_SIZE) {
+  for (int p = lane; p < pixels; p += GROUP_SIZE) {
     uint packed = 0;
     for (int f = 0; f < FILTER_LANES; f++) packed |= bit[p * FILTER_LANES + f];
     store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);

@@ -262,9 +262,11 @@ def test_tensor_cores_round_inputs_to_the_nearest_half(in_c: int) -> None:
     assert_layer("conv2d_f32_mma", Sink(layer), main, defines, inputs, tolerance=1e-4)
 
 
-def staged(tile: tuple[int, int], chunk: int, group: int, lane: int = 1) -> dict[str, int]:
-    names = ("TILE_PIXELS", "TILE_FILTERS", "CHUNK", "GROUP_SIZE", "LANE_FILTERS", "INPUT_HALF")
-    return dict(zip(names, (*tile, chunk, group, lane, 0), strict=True))
+def staged(
+    tile: tuple[int, int], chunk: int, group: int, lane: int = 1, ahead: int = 1
+) -> dict[str, int]:
+    names = ("TILE_PIXELS", "TILE_FILTERS", "CHUNK", "GROUP_SIZE", "LANE_FILTERS", "AHEAD")
+    return {"INPUT_HALF": 0} | dict(zip(names, (*tile, chunk, group, lane, ahead), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -286,6 +288,10 @@ def staged(tile: tuple[int, int], chunk: int, group: int, lane: int = 1) -> dict
         (Layer((5, 7), 36, 68, batch=2), staged((16, 32), 64, 64, 4), True, 0),
         (Layer((3, 5), 66, 39, batch=2), staged((16, 16), 64, 64, 4), True, 1),
         (Layer((5, 7), 65, 36, batch=2), staged((64, 32), 32, 128, 4), True, 0),
+        # More chunks of weights on their way than a window has, as many, fewer.
+        (Layer((1, 1), 100, 8, batch=2), staged((4, 8), 64, 64, ahead=4), True, 0),
+        (Layer((1, 1), 128, 12, batch=3), staged((4, 8), 64, 64, ahead=2), True, 1),
+        (Layer((1, 1), 300, 33, batch=9), staged((16, 16), 32, 64, ahead=4), True, 0),
         # Strides, whole maps, rows of a map.
         (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False, 0),
         (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True, 1),
