@@ -1,8 +1,8 @@
 // @kernel   bconv2d_mma   binary convolution on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS counts
 // @math     s = popcount(in & w), p = popcount(in) over all taps, padded ones as PAD_BITS; d = p - 2 s;
 //     threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh); both from a table that is shifted by popcount(w)
-// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
-// @weights  mma
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, SINK
+// @weights  mma, then table and borders
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
 // @channels TILE_FILTERS
 // @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
@@ -17,6 +17,8 @@
 #include "common/counts.clh"
 #include "common/mma.clh"
 
+// Weights, table and borders are one buffer: of what NVIDIA's driver needs to launch a kernel, each buffer takes half a microsecond.
+//
 // The table. For bits, popcount(in ^ w) = popcount(in) + popcount(w) - 2 popcount(in & w), so that the count D of the other
 // kernels is D = d + popcount(w) with d = p - 2 s. D < limit <=> d < limit - popcount(w), and base - 2 D =
 // (base - 2 popcount(w)) - 2 d. The host subtracts.
@@ -35,6 +37,8 @@
 #define CHUNK_VECTORS (8 / VECTOR_WORDS)
 #define LANE_VECTORS (2 / VECTOR_WORDS)
 #define STEPS ((WINDOW_VECTORS + SPLIT * CHUNK_VECTORS - 1) / (SPLIT * CHUNK_VECTORS))
+#define TILE_WEIGHTS (STEPS * SPLIT * TILE_FILTERS * 2)
+#define TILES ((OUT_C + TILE_FILTERS - 1) / TILE_FILTERS)
 // Vectors of the last chunk may lie beyond the window: zeros, there and in the weights.
 #define HAS_TAIL (WINDOW_VECTORS != STEPS * SPLIT * CHUNK_VECTORS)
 // Where chunks do not straddle taps, the tap is the same in all lanes.
@@ -125,8 +129,10 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
 #endif
 
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2d_mma(
-    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const uint4* restrict weights,
-    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+    int first_pixel, int end_pixel, __global const words_t* restrict input,
+    __global const uint4* restrict weights SINK_PARAMS) {
+  __global const int* table = (__global const int*)(weights + TILES * TILE_WEIGHTS);
+  __global const ushort* borders = (__global const ushort*)(table + ROW_CLASSES * COLUMN_CLASSES * TABLE_C);
   MMA_MEMORY
   const int warp = (int)get_local_id(0) / 32, split = get_local_id(1);
   const int lane = (int)get_local_id(0) % 32, row = lane / 4, part = lane % 4;
@@ -172,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 
   int counts[ROWS / 2][TILE_FILTERS / 8][4] = {{{0}}}, ones[ROWS / 2][4] = {{0}};
 
-  __global const uint4* filter_words = weights + tile * (STEPS * SPLIT * TILE_FILTERS * 2) + lane;
+  __global const uint4* filter_words = weights + tile * TILE_WEIGHTS + lane;
   uint a[ROWS][2], next_a[ROWS][2];
   uint4 b[TILE_FILTERS / 16];
   // The next rows are on their way during a step. Columns, which all warps share, are asked for after it and need no second

@@ -1,6 +1,7 @@
 // Binary convolutions and dense layers: what each of their kernels is given.
 #include <algorithm>
 #include <bitset>
+#include <cstring>
 
 #include "analysis/border_table.h"
 #include "analysis/conv_shape.h"
@@ -57,6 +58,13 @@ std::vector<uint32_t> mma_weights(const cpu::ConvShape& shape, const uint32_t* w
   return dealt;
 }
 
+template <class T>
+void append(std::vector<uint32_t>& words, const std::vector<T>& values) {
+  const size_t end = words.size(), bytes = values.size() * sizeof(T);
+  words.resize(end + (bytes + 3) / 4, 0);
+  std::memcpy(words.data() + end, values.data(), bytes);
+}
+
 /// The largest vector not above `wanted` words that divides a pixel.
 int fitting_vector(const cpu::ConvShape& shape, int wanted) {
   while (cpu::words(shape.in_c) % wanted != 0) wanted /= 2;
@@ -84,9 +92,7 @@ class BinaryConvBuilder {
     if (kernel == "bconv2d_tiled" || kernel == "bconv2d_lanes") {
       launch(input(), tiled_weights());
     } else if (kernel == "bconv2d_mma") {
-      launch(input(), layer_.upload(mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"),
-                                                choice_.parameter("SPLIT")),
-                                    "weights"));
+      launch_mma();
     } else if (kernel == "bconv2d_image") {
       const cpu::ConvShape& shape = layer_.shape();
       const auto texels = static_cast<size_t>(cpu::words(shape.in_c) / 4);
@@ -127,12 +133,9 @@ class BinaryConvBuilder {
     layer_.defines().set("GRANULARITY", bits);
   }
 
-  Argument table(BorderEntry entry) {
+  std::vector<int32_t> table(BorderEntry entry) const {
     const int stride = 32 * cpu::words(group_shape_.out_c);
-    std::vector<int32_t> entries =
-        analysis::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
-    if (choice_.kernel == "bconv2d_mma") shift_by_ones(entries, entry);
-    return layer_.upload(entries, "thresholds");
+    return analysis::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
   }
 
   /// bconv2d_mma leaves the ones of a filter out of its counts: limits and bases are shifted.
@@ -174,9 +177,22 @@ class BinaryConvBuilder {
     const BorderEntry entry = !is_threshold   ? BorderEntry::base
                               : is_karnaugh() ? BorderEntry::room
                                               : BorderEntry::limit;
-    std::vector<Argument> arguments{image_or_tensor, weights, table(entry),
+    std::vector<Argument> arguments{image_or_tensor, weights, layer_.upload(table(entry), "thresholds"),
                                     layer_.upload_borders(group_shape_)};
     if (choice_.kernel == "bconv2d_byte") arguments.push_back(layer_.upload(positive_, "gamma > 0"));
+    layer_.append_sink(arguments);
+    layer_.launch(choice_.kernel, choice_, std::move(arguments));
+  }
+
+  void launch_mma() {
+    const BorderEntry entry = layer_.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
+    std::vector<int32_t> entries = table(entry);
+    shift_by_ones(entries, entry);
+    std::vector<uint32_t> constants = mma_weights(
+        layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"), choice_.parameter("SPLIT"));
+    append(constants, entries);
+    append(constants, border_numbers(group_shape_));
+    std::vector<Argument> arguments{input(), layer_.upload(constants, "weights")};
     layer_.append_sink(arguments);
     layer_.launch(choice_.kernel, choice_, std::move(arguments));
   }
@@ -186,7 +202,7 @@ class BinaryConvBuilder {
     layer_.set_scratch(static_cast<size_t>(out.elements()) * sizeof(int32_t));
     layer_.defines().set("VECTOR_WORDS", fitting_vector(layer_.shape(), choice_.parameter("VECTOR_WORDS")));
     layer_.launch(choice_.kernel, choice_,
-                  {input(), canonical_weights(), table(BorderEntry::base),
+                  {input(), canonical_weights(), layer_.upload(table(BorderEntry::base), "thresholds"),
                    layer_.upload_borders(group_shape_), Argument::scratch()});
     layer_.launch(kPackThresholds, {Argument::scratch(), layer_.upload(thresholds_, "thresholds"),
                                     Argument::of_tensor(op_.record.bits_output)});

@@ -135,6 +135,14 @@ Defines geometry_defines(const Model& model, const Op& op) {
   return defines;
 }
 
+std::vector<uint16_t> border_numbers(const cpu::ConvShape& shape) {
+  const analysis::BorderClasses classes = analysis::border_classes(shape);
+  if (classes.rows * classes.columns == 1) return {};
+  std::vector<uint16_t> all = classes.row_of;
+  all.insert(all.end(), classes.column_of.begin(), classes.column_of.end());
+  return all;
+}
+
 Sink make_sink(const BuildContext& build, const Op& op) {
   Sink sink;
   sink.values = op.record.value_output;
@@ -206,11 +214,8 @@ Argument LayerBuilder::upload_image(const void* data, size_t width, size_t heigh
 }
 
 Argument LayerBuilder::upload_borders(const cpu::ConvShape& shape) {
-  const analysis::BorderClasses classes = analysis::border_classes(shape);
-  if (classes.rows * classes.columns == 1) return dummy();
-  std::vector<uint16_t> all = classes.row_of;
-  all.insert(all.end(), classes.column_of.begin(), classes.column_of.end());
-  return upload(all, "border classes");
+  const std::vector<uint16_t> numbers = border_numbers(shape);
+  return numbers.empty() ? dummy() : upload(numbers, "border classes");
 }
 
 Argument LayerBuilder::dummy() {

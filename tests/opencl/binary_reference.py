@@ -6,7 +6,7 @@ Nothing here counts bits: maps and weights are arrays of -1/+1, accumulators sum
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -318,7 +318,7 @@ def check_convolution(kernel: str, case: Case, parts: Sequence[Part] = ()) -> No
 def check_sink(
     kernel: str,
     case: Case,
-    operands: Sequence[Any],
+    operands: Sequence[Any] | Callable[[Array, Array], Sequence[Any]],
     acc: Array,
     base: Array,
     extra: Mapping[str, int | str] | None = None,
@@ -326,6 +326,8 @@ def check_sink(
     parts: Sequence[Part] = (),
 ) -> None:
     """Runs a kernel with the case's sink; ``operands`` come between pixels and table.
+
+    Or they make all arguments between pixels and sink from table and borders.
 
     Then the parts, which have to be what the whole result has there.
     """
@@ -341,7 +343,10 @@ def check_sink(
         table = base.astype(np.int32)
         defines |= epilogue.defines()
         sink = epilogue.arguments()
-    arguments = [*operands, table, borders(case), *after_borders, *sink]
+    if callable(operands):
+        arguments = [*operands(table, borders(case)), *sink]
+    else:
+        arguments = [*operands, table, borders(case), *after_borders, *sink]
     results = run_pixels(kernel, defines, case.pixels, arguments)
     check_parts(kernel, defines, case.pixels, arguments, results, parts)
     if epilogue is not None:

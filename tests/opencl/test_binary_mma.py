@@ -53,9 +53,14 @@ def check(case: Case, parts: Sequence[Part] = ()) -> None:
     base = bases(case, weights)
     # A limit is half of a base: this shifts both by what the kernel leaves out of d.
     base[:, : case.out_c] -= 2 * (weights > 0).sum(axis=(1, 2, 3))
-    operands = [pack_bits(x), mma_weights(packed, chosen["TILE_FILTERS"], chosen["SPLIT"])]
+    dealt = mma_weights(packed, chosen["TILE_FILTERS"], chosen["SPLIT"])
+
+    def arguments(table: Any, borders: Any) -> list[Any]:
+        constants = [array.ravel().view(np.uint8) for array in (dealt, table, borders)]
+        return [pack_bits(x), np.concatenate(constants)]
+
     extra = {} if has_tensor_cores() else {"PHONEBIT_EMULATE_MMA": 1}
-    check_sink("bconv2d_mma", case, operands, convolve(case, x, weights), base, extra, parts=parts)
+    check_sink("bconv2d_mma", case, arguments, convolve(case, x, weights), base, extra, parts=parts)
 
 
 def tune(pixels: int, filters: int, warps: int = 1, split: int = 1) -> dict[str, int]:

@@ -32,6 +32,9 @@ inline Argument input_of(const loader::Op& op) { return Argument::of_tensor(op.o
 /// A float as an OpenCL C literal of the same value.
 std::string float_literal(float value);
 
+/// The border classes of a binary convolution's output rows, then columns; none where there is one class.
+std::vector<uint16_t> border_numbers(const cpu::ConvShape& shape);
+
 /// Builds one layer: keeps what its launches need.
 class LayerBuilder {
  public:
@@ -50,7 +53,7 @@ class LayerBuilder {
     return upload(values.data(), values.size() * sizeof(T), what);
   }
   Argument upload_image(const void* data, size_t width, size_t height);
-  /// The border classes of a binary convolution's output rows and columns.
+  /// border_numbers(), or a dummy.
   Argument upload_borders(const cpu::ConvShape& shape);
   /// For arguments that a layer does not need.
   Argument dummy();
