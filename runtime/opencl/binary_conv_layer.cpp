@@ -188,8 +188,8 @@ class BinaryConvBuilder {
     const BorderEntry entry = layer_.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
     std::vector<int32_t> entries = table(entry);
     shift_by_ones(entries, entry);
-    std::vector<uint32_t> constants = mma_weights(
-        layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"), choice_.parameter("SPLIT"));
+    std::vector<uint32_t> constants =
+        mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"), choice_.parameter("SPLIT"));
     append(constants, entries);
     append(constants, border_numbers(group_shape_));
     std::vector<Argument> arguments{input(), layer_.upload(constants, "weights")};

@@ -164,8 +164,14 @@ Sink make_sink(const BuildContext& build, const Op& op) {
   }
   std::string steps;
   for (const StepRecord& step : op.steps) steps += step_text(build, op, step, sink);
-  parameters += ", __global const float* constants";
-  names += ", constants";
+  if (op.record.threshold >= 0) {
+    sink.defines.set("HAS_FLOAT_THRESHOLD", 1);
+    sink.defines.set("FLOAT_THRESHOLD_AT", append(sink.constants, build.model.constant(op.record.threshold)));
+  }
+  if (!sink.constants.empty()) {
+    parameters += ", __global const float* constants";
+    names += ", constants";
+  }
   for (size_t i = 0; i < sink.tensors.size(); ++i) {
     parameters += format_text(", __global const void* tensor%zu", i);
     names += format_text(", tensor%zu", i);
@@ -180,11 +186,6 @@ Sink make_sink(const BuildContext& build, const Op& op) {
     parameters += ", __global uint* bits";
     names += ", bits";
     sink.defines.set("HAS_BITS", 1);
-    if (op.record.threshold >= 0) {
-      sink.defines.set("HAS_FLOAT_THRESHOLD", 1);
-      sink.defines.set("FLOAT_THRESHOLD_AT",
-                       append(sink.constants, build.model.constant(op.record.threshold)));
-    }
   }
   sink.defines.set("EPILOGUE", 1);
   sink.defines.set("APPLY_STEPS(W)", steps);
@@ -228,9 +229,7 @@ void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
     arguments.push_back(Argument::first_channel());
     arguments.push_back(Argument::end_channel());
   }
-  if (!sink_.is_threshold)
-    arguments.push_back(sink_.constants.empty() ? dummy()
-                                                : upload(sink_.constants, "constants of an epilogue"));
+  if (!sink_.constants.empty()) arguments.push_back(upload(sink_.constants, "constants of an epilogue"));
   for (const int tensor : sink_.tensors) arguments.push_back(Argument::of_tensor(tensor));
   if (sink_.values >= 0) arguments.push_back(Argument::of_tensor(sink_.values));
   if (sink_.bits >= 0) arguments.push_back(Argument::of_tensor(sink_.bits));
