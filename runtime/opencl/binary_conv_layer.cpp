@@ -91,7 +91,7 @@ class BinaryConvBuilder {
     const std::string& kernel = choice_.kernel;
     if (kernel == "bconv2d_tiled" || kernel == "bconv2d_lanes") {
       launch(input(), tiled_weights());
-    } else if (kernel == "bconv2d_mma") {
+    } else if (kHasTensorCores && kernel == "bconv2d_mma") {
       launch_mma();
     } else if (kernel == "bconv2d_image") {
       const cpu::ConvShape& shape = layer_.shape();

@@ -36,13 +36,6 @@ std::vector<float> transposed(const std::vector<float>& filters, size_t channels
   return result;
 }
 
-/// Libraries for phones leave out the kernels of tensor cores.
-#ifdef PHONEBIT_FOR_PHONES
-constexpr bool kHasTensorCores = false;
-#else
-constexpr bool kHasTensorCores = true;
-#endif
-
 /// What the lanes of a warp load, chunk by chunk, as conv2d_f32_mma.cl and conv2d_u8_mma.cl deal elements to lanes
 /// and filters to columns: the kernels' `@weights mma of halves` and `mma of bytes`, as floats.
 std::vector<float> dealt(const std::vector<float>& weights, size_t filters, size_t tile, size_t ways) {

@@ -10,6 +10,13 @@
 
 namespace phonebit::engine::opencl {
 
+/// Libraries for phones leave out the kernels of tensor cores.
+#ifdef PHONEBIT_FOR_PHONES
+constexpr bool kHasTensorCores = false;
+#else
+constexpr bool kHasTensorCores = true;
+#endif
+
 /// Geometry of any op: maps and, for window ops, the window (bnn_kernels/README.md, "Defines of every
 /// program").
 Defines geometry_defines(const loader::Model& model, const loader::Op& op);
