@@ -58,6 +58,7 @@ std::vector<uint32_t> mma_weights(const cpu::ConvShape& shape, const uint32_t* w
   return dealt;
 }
 
+/// Appends values as whole words, the last one filled up with zeros.
 template <class T>
 void append(std::vector<uint32_t>& words, const std::vector<T>& values) {
   const size_t end = words.size(), bytes = values.size() * sizeof(T);
@@ -133,20 +134,25 @@ class BinaryConvBuilder {
     layer_.defines().set("GRANULARITY", bits);
   }
 
+  BorderEntry entry() const {
+    if (!layer_.sink().is_threshold) return BorderEntry::base;
+    return is_karnaugh() ? BorderEntry::room : BorderEntry::limit;
+  }
+
   std::vector<int32_t> table(BorderEntry entry) const {
     const int stride = 32 * cpu::words(group_shape_.out_c);
     return analysis::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
   }
 
   /// bconv2d_mma leaves the ones of a filter out of its counts: limits and bases are shifted.
-  void shift_by_ones(std::vector<int32_t>& entries, BorderEntry entry) const {
+  void shift_by_ones(std::vector<int32_t>& entries) const {
     const size_t words = window_words(group_shape_), filters = static_cast<size_t>(group_shape_.out_c);
     const size_t stride = 32 * static_cast<size_t>(cpu::words(group_shape_.out_c));
     for (size_t filter = 0; filter < filters; ++filter) {
       int32_t ones = 0;
       for (size_t i = 0; i < words; ++i) ones += count_ones(weights_[filter * words + i]);
       for (size_t at = filter; at < entries.size(); at += stride)
-        entries[at] -= entry == BorderEntry::limit ? ones : 2 * ones;
+        entries[at] -= layer_.sink().is_threshold ? ones : 2 * ones;
     }
   }
 
@@ -173,11 +179,7 @@ class BinaryConvBuilder {
   }
 
   void launch(Argument image_or_tensor, Argument weights) {
-    const bool is_threshold = layer_.sink().is_threshold;
-    const BorderEntry entry = !is_threshold   ? BorderEntry::base
-                              : is_karnaugh() ? BorderEntry::room
-                                              : BorderEntry::limit;
-    std::vector<Argument> arguments{image_or_tensor, weights, layer_.upload(table(entry), "thresholds"),
+    std::vector<Argument> arguments{image_or_tensor, weights, layer_.upload(table(entry()), "thresholds"),
                                     layer_.upload_borders(group_shape_)};
     if (choice_.kernel == "bconv2d_byte") arguments.push_back(layer_.upload(positive_, "gamma > 0"));
     layer_.append_sink(arguments);
@@ -185,9 +187,8 @@ class BinaryConvBuilder {
   }
 
   void launch_mma() {
-    const BorderEntry entry = layer_.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
-    std::vector<int32_t> entries = table(entry);
-    shift_by_ones(entries, entry);
+    std::vector<int32_t> entries = table(entry());
+    shift_by_ones(entries);
     std::vector<uint32_t> constants =
         mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"), choice_.parameter("SPLIT"));
     append(constants, entries);

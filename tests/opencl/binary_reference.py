@@ -6,7 +6,7 @@ Nothing here counts bits: maps and weights are arrays of -1/+1, accumulators sum
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -318,17 +318,17 @@ def check_convolution(kernel: str, case: Case, parts: Sequence[Part] = ()) -> No
 def check_sink(
     kernel: str,
     case: Case,
-    operands: Sequence[Any] | Callable[[Array, Array], Sequence[Any]],
+    operands: Sequence[Any],
     acc: Array,
     base: Array,
     extra: Mapping[str, int | str] | None = None,
     after_borders: Sequence[Any] = (),
     parts: Sequence[Part] = (),
+    has_one_buffer: bool = False,
 ) -> None:
     """Runs a kernel with the case's sink; ``operands`` come between pixels and table.
 
-    Or they make all arguments between pixels and sink from table and borders.
-
+    ``has_one_buffer``: the last of them, table and borders are one argument.
     Then the parts, which have to be what the whole result has there.
     """
     defines = case.defines() | dict(extra or {})
@@ -343,10 +343,12 @@ def check_sink(
         table = base.astype(np.int32)
         defines |= epilogue.defines()
         sink = epilogue.arguments()
-    if callable(operands):
-        arguments = [*operands(table, borders(case)), *sink]
-    else:
-        arguments = [*operands, table, borders(case), *after_borders, *sink]
+    constants = [table, borders(case), *after_borders]
+    if has_one_buffer:
+        *operands, weights = operands
+        joined = [array.ravel().view(np.uint8) for array in (weights, *constants)]
+        constants = [np.concatenate(joined)]
+    arguments = [*operands, *constants, *sink]
     results = run_pixels(kernel, defines, case.pixels, arguments)
     check_parts(kernel, defines, case.pixels, arguments, results, parts)
     if epilogue is not None:
