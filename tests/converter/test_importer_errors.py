@@ -224,6 +224,34 @@ def test_calls_in_training_mode_are_refused(tmp_path: Path) -> None:
         import_larq(edited(tmp_path, "binary_convolutions", edit))
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "mixed_float16",
+        "float64",
+        {"module": "keras.mixed_precision", "class_name": "Policy", "config": {"name": "bfloat16"}},
+        {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "mixed_bfloat16"}},
+        {"module": "keras", "class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}},
+    ],
+)
+def test_layers_that_compute_in_another_type_are_refused(tmp_path: Path, policy: Any) -> None:
+    def edit(config: dict[str, Any]) -> None:
+        layer(config, "conv0")["dtype"] = layer(config, "conv2")["dtype"] = policy
+
+    with pytest.raises(UnsupportedLayerError, match=r"'conv0', layer 'conv2'.* policy"):
+        import_larq(edited(tmp_path, "binary_convolutions", edit))
+
+
+@pytest.mark.parametrize(
+    "policy", [None, "float32", "_infer", {"class_name": "Policy", "config": {"name": "float32"}}]
+)
+def test_layers_of_the_policy_float32_are_read(tmp_path: Path, policy: Any) -> None:
+    def edit(config: dict[str, Any]) -> None:
+        layer(config, "conv0")["dtype"] = policy
+
+    assert import_larq(edited(tmp_path, "binary_convolutions", edit)).nodes
+
+
 def test_open_input_sizes_need_input_shape(tmp_path: Path) -> None:
     def edit(config: dict[str, Any]) -> None:
         layer(config, "image")["batch_input_shape"] = [None, None, None, 6]

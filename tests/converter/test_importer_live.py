@@ -185,6 +185,30 @@ def test_live_kernel_quantizers_are_asked_themselves(tf: Any, lq: Any) -> None:
         np.testing.assert_array_equal(ours, expected.transpose(3, 0, 1, 2), err_msg=name)
 
 
+def test_quantizers_that_count_flips_are_read_and_go_on_counting(tf: Any, lq: Any) -> None:
+    class Own(lq.quantizers.SteSign):  # type: ignore[misc, name-defined]
+        """A quantizer of one's own, which is asked what it computes."""
+
+    kernels = {
+        "sign": lq.quantizers.SteSign(),
+        "network": lq.quantizers.SteTern(ternary_weight_networks=True),
+        "own": Own(metrics=["flip_ratio"]),
+    }
+    for name, quantizer in kernels.items():
+        with lq.context.metrics_scope(["flip_ratio"]):
+            model = one_layer(lq, tf, input_quantizer="ste_sign", kernel_quantizer=quantizer)
+            model(np.ones((1, 4, 4, 2), np.float32))
+            counted = [np.asarray(value) for value in quantizer.flip_ratio.variables]
+            kernel = kernel_of(import_larq(model))
+            expected = type(quantizer).from_config(quantizer.get_config())
+            expected._custom_metrics = None
+        latent = model.layers[-1].get_weights()[0]
+        wanted = np.asarray(expected(latent)).transpose(3, 0, 1, 2)
+        np.testing.assert_array_equal(kernel, wanted, err_msg=name)
+        for before, after in zip(counted, quantizer.flip_ratio.variables, strict=True):
+            np.testing.assert_array_equal(before, np.asarray(after), err_msg=name)
+
+
 def test_functions_of_activations_that_are_no_steps_are_refused(tf: Any, lq: Any) -> None:
     cases = {
         "neither a sign nor a step function": tf.tanh,

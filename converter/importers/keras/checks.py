@@ -24,6 +24,8 @@ QUANTIZER_KEYS: Final = (
 )
 RECORDED: Final = ("TFOpLambda", "SlicingOpLambda")
 """Layers in which Keras 2 records the call of a TensorFlow function."""
+POLICIES: Final = ("float32", "infer", "_infer")
+"""Dtype policies of layers that compute in float32; old files leave it to the input's type."""
 _REASONS: Final = {
     "Lambda": UNTRUSTED,
     "QuantConv1D": "one-dimensional convolutions are not supported; use a QuantConv2D of height 1",
@@ -67,8 +69,8 @@ def unsupported_reason(layer: LayerSpec, knowledge: Knowledge) -> str | None:
         return None
     return _REASONS.get(
         layer.class_name,
-        f"layers of class {layer.registered_name} are not supported; if it is your own, express it "
-        "with custom_layers (docs/converting.md)",
+        f"layers of class {layer.registered_name} are not supported; express it by supported "
+        "layers with custom_layers (docs/converting.md), or export the model to ONNX with tf2onnx",
     )
 
 
@@ -81,6 +83,9 @@ def config_problems(
         if layer.model is not None:
             yield from config_problems(layer.model, knowledge, here)
             continue
+        problem = _policy_problem(layer)
+        if problem:
+            yield here, problem
         if knowledge.custom_layer(layer) is not None:
             continue
         reason = unsupported_reason(layer, knowledge)
@@ -89,6 +94,31 @@ def config_problems(
             continue
         for problem in _layer_problems(layer, knowledge.quantizers, here):
             yield here, problem
+
+
+def policy_name(layer: LayerSpec) -> str:
+    """The dtype policy of a layer; that of a float32 layer if it has none."""
+    policy = layer.config.get("dtype") or "float32"
+    if not isinstance(policy, dict):
+        return str(policy)
+    config = policy.get("config")
+    name = config.get("name") if isinstance(config, dict) else None
+    return str(name or policy.get("class_name"))
+
+
+def _policy_problem(layer: LayerSpec) -> str | None:
+    """Why a layer computes in another type than the engine, or None."""
+    # Inputs say the type of their values, and recorded functions compute in that of their operands.
+    if layer.class_name == "InputLayer" or layer.is_operation or layer.class_name in RECORDED:
+        return None
+    name = policy_name(layer)
+    if name in POLICIES:
+        return None
+    return (
+        f"its dtype policy {name} does not compute in float32, as PhoneBit does; build the model "
+        "with the policy float32, copy the weights (model.set_weights(trained.get_weights())) and "
+        "convert that"
+    )
 
 
 def _layer_problems(layer: LayerSpec, quantizers: QuantizerResolver, path: Path) -> Iterator[str]:
