@@ -73,7 +73,7 @@ class EngineOptions:
             ("max_memory_bytes", self.max_memory_bytes),
             ("max_work", self.max_work),
         ):
-            if limit < 0:
+            if not limit >= 0:  # nor nan
                 raise InputError(
                     "limit out of range",
                     where=name,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.ma import MaskedArray  # at once: a signal's handler may come here
 from numpy.typing import NDArray
 
 from phonebit.errors import InputError
@@ -179,7 +180,7 @@ def check_array(array: Any, info: TensorInfo, has_rule: bool = False) -> NDArray
     """
     dtype = NUMPY_DTYPES[info.dtype]
     array = as_numpy(array, info)
-    if isinstance(array, np.ma.MaskedArray):
+    if isinstance(array, MaskedArray):
         raise InputError(
             "a masked array has no values where it is masked",
             where=f"input '{info.name}'",
@@ -265,7 +266,7 @@ def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:
     height, width, channels = expected
     if got == expected:
         return "add the batch dimension with x[None]"
-    if channels == 1 and got in {(height, width), (got[0], height, width)}:
+    if channels == 1 and got[-2:] == (height, width) and len(got) < 4:
         added = "x[None, :, :, None]" if len(got) == 2 else "x[..., None]"
         return f"add the missing dimensions with {added}"
     if got[-3:] == (channels, height, width):

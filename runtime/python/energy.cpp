@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "energy/energy_source.h"
 #include "energy/energy_trace.h"
+#include "gil_release.h"
 
 namespace py = pybind11;
 
@@ -29,7 +30,7 @@ py::tuple tuple_of(const std::vector<double>& values) { return py::tuple(py::cas
 py::tuple read(Source& source) {
   std::vector<double> reading;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     reading = source.read();
   }
   return tuple_of(reading);
@@ -37,7 +38,7 @@ py::tuple read(Source& source) {
 
 /// (kind, sources, why there are none) of every kind.
 std::vector<std::tuple<std::string, energy::SourceList, std::string>> discover(const std::string& root) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   std::vector<std::tuple<std::string, energy::SourceList, std::string>> result;
   for (energy::Finding& finding : energy::discover(root))
     result.emplace_back(finding.kind, std::move(finding.sources), finding.absent);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "gil_release.h"
 #include "images/image.h"
 #include "images/image_layout.h"
 #include "types/fail.h"
@@ -97,7 +98,7 @@ std::pair<py::array, std::array<int, 4>> prepare_image(const py::dict& image, co
   const Preprocessing steps = rule_of(rule);
   void* target = result.mutable_data();
   const images::Placement place = [&] {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     return images::prepare_image(given, steps, input, target, bytes);
   }();
   return {result, {place.scaled.width, place.scaled.height, place.left, place.top}};

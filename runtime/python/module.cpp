@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "engine/devices.h"
 #include "engine/network.h"
+#include "gil_release.h"
 #include "loader/loader.h"
 #include "threads/floating_point_scope.h"
 #include "types/error.h"
@@ -52,7 +53,7 @@ py::list isas() {
 /// Throws unless the bytes are a file that a Network would be made of, on a machine that is large enough.
 void check_file(const py::bytes& content) {
   const std::string_view bytes(content);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   loader::load_model(loader::FileBytes::of_memory(bytes.data(), bytes.size()));
 }
 

@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "descriptions.h"
+#include "gil_release.h"
 #include "options.h"
 #include "types/fail.h"
 
@@ -53,7 +54,7 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const py::obj
     options.core_list = std::get<std::vector<int>>(cores);
   options.hint = hint_of(hint);
   set_device(options, device);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
 }
 
@@ -82,7 +83,7 @@ py::list forward(Network& network, const py::sequence& arrays) {
   const InputArrays inputs = input_arrays(network, arrays);
   OutputArrays outputs(network.tensors(), indices_of(network, network.outputs()), inputs.batch());
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     network.forward(inputs.buffers(), outputs.buffers(), inputs.batch());
     outputs.unpack();
   }
@@ -96,13 +97,13 @@ class BegunPass {
       : network_(network),
         inputs_(input_arrays(network, arrays)),
         outputs_(network.tensors(), indices_of(network, network.outputs()), inputs_.batch()) {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     pass_ = network_.begin(inputs_.buffers(), outputs_.buffers(), inputs_.batch());
   }
 
   py::list finish() {
     {
-      const py::gil_scoped_release unlocked;
+      const GilRelease unlocked;
       network_.finish(*pass_);
       outputs_.unpack();
     }
@@ -118,7 +119,7 @@ class BegunPass {
 
 std::vector<double> profile(Network& network, const py::sequence& arrays, int repeats) {
   const InputArrays inputs = input_arrays(network, arrays);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return network.profile(inputs.buffers(), inputs.batch(), repeats);
 }
 
@@ -135,7 +136,7 @@ py::dict activations(Network& network, const py::sequence& arrays) {
   std::iota(all.begin(), all.end(), 0);
   OutputArrays outputs(network.tensors(), all, inputs.batch());
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     network.activations(inputs.buffers(), outputs.buffers(), inputs.batch());
     outputs.unpack();
   }
@@ -154,7 +155,7 @@ py::dict run_op(Network& network, int index, const py::sequence& arrays) {
   const std::vector<int>& written = network.layer_outputs(layer);
   OutputArrays results(network.tensors(), written, operands.batch());
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     network.run_op(layer, operands.buffers(), results.buffers(), operands.batch());
     results.unpack();
   }
@@ -170,7 +171,7 @@ std::vector<DeviceBuffer> device_buffers(const Buffers& buffers) {
 }
 
 void forward_on_device(Network& network, const Buffers& inputs, const Buffers& outputs, int batch) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   network.forward_on_device(device_buffers(inputs), device_buffers(outputs), batch);
 }
 
@@ -190,7 +191,7 @@ py::tuple measure_choice(Network& network, int index, const std::string& choice,
   bool is_equal = false;
   double milliseconds = 0.0;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     milliseconds = network.measure_choice(layer, choice, batch, repeats, &is_equal);
   }
   return py::make_tuple(milliseconds, is_equal);
@@ -214,7 +215,7 @@ py::dict measure_layer(Network& network, int index, const std::optional<PartTupl
   const size_t layer = checked_layer(index, network);
   LayerTimes times{};
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     times = network.measure_layer(layer, part_of(cpu), part_of(gpu), repeats);
   }
   py::dict result;
@@ -227,7 +228,7 @@ py::dict measure_layer(Network& network, int index, const std::optional<PartTupl
 py::dict measure_pass(Network& network, int repeats) {
   PassTimes times{};
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     times = network.measure_pass(repeats);
   }
   py::dict result;

@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "engine/devices.h"
+#include "gil_release.h"
 #include "opencl/program_cache.h"
 #include "options.h"
 
@@ -27,7 +28,7 @@ std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
   Options options;
   options.cache_directory = cache_directory;
   set_device(options, device);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   std::vector<std::tuple<std::string, std::string, bool, std::string>> results;
   for (SelfTestResult& result : opencl_self_test(options, again))
     results.emplace_back(result.op, result.choice, result.passed, result.detail);

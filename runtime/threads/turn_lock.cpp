@@ -15,12 +15,18 @@ void TurnLock::lock() {
         ErrorCode::device,
         "this process was forked while another thread used the network; load the network again in the child, "
         "or fork while it rests");
+  const std::thread::id here = std::this_thread::get_id();
+  if (holder_.load(std::memory_order_relaxed) == here)  // only this thread writes this value
+    fail(ErrorCode::device,
+         "the network is computing in this thread; use it after that, not in a signal's handler");
   mutex_->lock();
+  holder_.store(here, std::memory_order_relaxed);
   is_held_.store(true, std::memory_order_relaxed);
 }
 
 void TurnLock::unlock() {
   is_held_.store(false, std::memory_order_relaxed);
+  holder_.store(std::thread::id(), std::memory_order_relaxed);
   mutex_->unlock();
 }
 
@@ -30,6 +36,7 @@ void TurnLock::enter_generation(unsigned generation) {
   if (generation_.load(std::memory_order_relaxed) == generation) return;
   if (is_held_.load(std::memory_order_relaxed)) is_broken_.store(true, std::memory_order_relaxed);
   mutex_.emplace();
+  holder_.store(std::thread::id(), std::memory_order_relaxed);
   generation_.store(generation, std::memory_order_release);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -68,7 +69,7 @@ def test_limits_are_the_callers(tmp_path: Path) -> None:
         Network.load(path, device="cpu", max_memory_bytes=100)
     with pytest.raises(ModelFormatError, match="an input or output"):
         Network.load(path, device="cpu", max_memory_bytes=30_000)
-    for limits in ({"max_work": -1.0}, {"max_memory_bytes": -1}):
+    for limits in ({"max_work": -1.0}, {"max_work": math.nan}, {"max_memory_bytes": -1}):
         with pytest.raises(InputError, match="out of range"):
             Network.load(path, device="cpu", **limits)
 

@@ -120,6 +120,7 @@ def test_bits_are_packed_words(opencl_queue: Any) -> None:
     ("shape", "dtype", "message"),
     [
         ((2, 3, 4), np.float32, r"add the batch dimension"),
+        ((), np.float32, "the order is batch"),
         ((0, 2, 3, 4), np.float32, "the batch is empty"),
         ((5, 4, 2, 3), np.float32, "channels first"),
         (SHAPE, np.float64, r"expected float32"),
