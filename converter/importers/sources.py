@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from phonebit.converter.importers.hdf5 import is_hdf5
 from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError
+from phonebit.missing_files import missing_file
 
 Framework = Literal["keras", "torch", "onnx", "tflite"]
 
@@ -114,6 +115,41 @@ def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
     )
 
 
+def check_source(source: str | os.PathLike[str] | Any, options: ImportOptions) -> None:
+    """Names all that is missing at once, before a framework is loaded, which takes seconds.
+
+    Raises:
+        ConversionError: There is no such file, or it needs options that are not given.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return
+    path = Path(source)
+    if not path.exists():
+        raise missing_file(path, ConversionError)
+    if missing := missing_options(path, options):
+        raise ConversionError(missing, where=str(path))
+
+
+def missing_options(path: Path, options: ImportOptions) -> list[str]:
+    """What the importer of an existing file needs to be told, one sentence each."""
+    from phonebit.converter.importers.torch.archive import is_program
+
+    if framework_of(path, options) != "torch" or is_program(path):
+        return []
+    missing = []
+    if options.model is None:
+        missing.append(
+            "a checkpoint holds parameters, not the network that they belong to: pass "
+            "model='package.module:factory' (--model), a function that builds the module"
+        )
+    if options.input_shape is None and options.example_input is None:
+        missing.append(
+            "a PyTorch module does not know the shape of its input: pass input_shape=(N, C, H, W) "
+            "(--input-shape 1,3,224,224)"
+        )
+    return missing
+
+
 def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) -> Graph:
     """Imports a trained network as a source graph.
 
@@ -126,6 +162,7 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
         UnsupportedLayerError: What PhoneBit does not know, all of it listed.
         ConversionError: The source cannot be read, or needs an option that is missing.
     """
+    check_source(source, options)
     framework = framework_of(source, options)
     if framework == "onnx":
         from phonebit.converter.importers.onnx.importer import import_onnx

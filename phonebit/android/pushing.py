@@ -10,6 +10,7 @@ from typing import Final
 
 from phonebit.android.adb import Adb
 from phonebit.errors import InputError
+from phonebit.missing_files import missing_file
 
 PHONE_FOLDER: Final = "/data/local/tmp/phonebit"
 """Where a shell without further rights may keep and start programs."""
@@ -49,7 +50,7 @@ def phone_paths(files: Iterable[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for file in files:
         if not file.is_file():
-            raise InputError("no such file", where=str(file))
+            raise missing_file(file, InputError)
         there = phone_path(file)
         if there in found and found[there].resolve() != file.resolve():
             raise InputError(

@@ -215,7 +215,7 @@ def _predicted(
             # An image that waits in a process when another one ends it would lose an attempt, too.
             max_tasks_in_flight_per_actor=1 if workers.batch == 1 else None,
         ),
-        ray_remote_args_fn=lambda: {"max_task_retries": ATTEMPTS - 1},
+        max_task_retries=ATTEMPTS - 1,
     )
 
 
@@ -278,6 +278,7 @@ def _ending_early(folder: Path) -> Iterator[None]:
 def _connected(workers: Workers) -> Iterator[None]:
     """Ray, quiet; one that runs in this process already stays."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # ended actors are told as rows
     try:
         import ray
         from ray.data import DataContext

@@ -101,6 +101,7 @@ BatchOption = Annotated[
 
 
 def batch(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     source: Annotated[
         str,
         typer.Argument(
@@ -112,7 +113,6 @@ def batch(
     to: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the results.")
     ],
-    model: Annotated[Path, typer.Option("--model", metavar="FILE", help="A .pbit file.")],
     form: Annotated[
         Literal["parquet", "jsonl"], typer.Option("--format", help="Of the results.")
     ] = "parquet",
@@ -152,7 +152,7 @@ def batch(
 
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     with Network.load(
-        model, device="cpu", threads=1, max_memory_bytes=max_memory, max_work=max_work
+        file, device="cpu", threads=1, max_memory_bytes=max_memory, max_work=max_work
     ) as network:
         if score is not None or iou is not None:
             check_detector(network)
@@ -176,7 +176,7 @@ def batch(
         summary = run_batch(
             source,
             to,
-            model,
+            file,
             options=options,
             workers=Workers(address, actors, cpus, gpus, batch_size),
             form=form,
@@ -185,7 +185,7 @@ def batch(
             key=key,
             progress=say,
         )
-    document = {"file": str(model), "source": source, "output": str(to), **summary.to_dict()}
+    document = {"file": str(file), "source": source, "output": str(to), **summary.to_dict()}
     if as_json:
         print_json(document)
     else:

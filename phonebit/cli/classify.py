@@ -45,7 +45,7 @@ class Classification:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
-            "picture": str(self.image),
+            "image": str(self.image),
             "changes": list(self.changes),
             "top": [asdict(guess) for guess in self.guesses],
             "latency_ms": self.latency_ms,

@@ -6,6 +6,8 @@ import json
 import math
 import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +28,11 @@ from typer.models import CommandFunctionType
 
 from phonebit.display import escape_markup as escape
 from phonebit.display import printable_lines
-from phonebit.errors import PhoneBitError, PhoneBitWarning
+from phonebit.errors import InputError, PhoneBitError, PhoneBitWarning
+from phonebit.missing_files import missing_file
 
+FIRST_LINE_SECONDS = 5.0
+NEXT_LINE_SECONDS = 30.0
 EXIT_CHECK_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -76,14 +81,19 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
     Args:
         first: what is being done at the start.
         total: pieces of work, or None if unknown.
-        quiet: show nothing; so it is too where standard error is not a terminal.
+        quiet: show nothing. Where standard error is not a terminal, a line after some seconds says
+            what is being done.
 
     Yields:
         Function that moves the bar, by one piece unless told otherwise, and names the next.
     """
     console = messages()
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda text, pieces=1: None
+        return
+    if not console.is_terminal:
+        with _lines_of_progress(first, total) as advance:
+            yield advance
         return
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
     if total is not None:
@@ -91,6 +101,33 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(escape(first), total=total)
         yield lambda text, pieces=1: bar.update(task, advance=pieces, description=escape(text))
+
+
+@contextmanager
+def _lines_of_progress(first: str, total: int | None) -> Iterator[Advance]:
+    """For logs and pipes: a line if the block takes long, then one from time to time."""
+    done, doing, begin, ended = 0, first, time.monotonic(), threading.Event()
+
+    def advance(text: str, pieces: int = 1) -> None:
+        nonlocal done, doing
+        done, doing = done + pieces, text
+
+    def say() -> None:
+        pause = FIRST_LINE_SECONDS
+        while not ended.wait(pause):
+            count = "" if total is None else f", {done} of {total}"
+            seconds = time.monotonic() - begin
+            sys.stderr.write(printable_lines(f"{doing}{count} ({seconds:.0f} s)") + "\n")
+            sys.stderr.flush()
+            pause = NEXT_LINE_SECONDS
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        thread.join()
 
 
 class CommandGroup(typer.Typer):
@@ -138,6 +175,17 @@ def _plain_argument(param: Any) -> None:
 
 class JsonErrorsCommand(PlainHelp, TyperCommand):
     """Command whose error is a JSON document, too, if ``--json`` was given."""
+
+    def make_context(self, info_name: Any, args: Any, *more: Any, **others: Any) -> Any:
+        """Parse the arguments; a usage error goes on to the group."""
+        wants_json = "--json" in args
+        try:
+            return super().make_context(info_name, args, *more, **others)
+        except Exception as error:
+            if wants_json and hasattr(error, "format_message"):  # click's, of whichever copy
+                message = error.format_message()
+                print_json({"error": {"kind": "UsageError", "message": message}})
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error goes on to the group."""
@@ -218,6 +266,8 @@ def _error_record(error: BaseException) -> dict[str, Any]:
 
 
 def _error_text(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return str(missing_file(error.filename, InputError))
     if isinstance(error, OSError) and not isinstance(error, PhoneBitError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason

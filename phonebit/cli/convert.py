@@ -31,6 +31,7 @@ from phonebit.cli.import_options import (
 from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
+from phonebit.errors import ConversionError, InputError
 
 
 class InputType(StrEnum):
@@ -135,6 +136,7 @@ def convert(
 ) -> None:
     """Convert a trained network to a .pbit file."""
     from phonebit.converter.convert import convert as convert_model
+    from phonebit.converter.importers.sources import missing_options
     from phonebit.detection.head import read_head
     from phonebit.format.writer import PBIT_FILE
     from phonebit.images.labels import read_labels
@@ -144,8 +146,13 @@ def convert(
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     target = to or source.parent / f"{source.stem}.pbit"
     check_output(target, PBIT_FILE, [source, labels, detection, plugin, *flags.inputs()], force)
-    rule, names = flags.for_conversion()
     options = import_options(model, input_shape, trust_lambdas, plugin)
+    try:
+        rule, names = flags.for_conversion(is_needed=input_type is InputType.u8)
+    except InputError as error:
+        # What else is missing, so that nobody learns of it after the next attempt.
+        missing = missing_options(source, options) if source.exists() else []
+        raise ConversionError([*missing, str(error)]) from None
     if labels is not None:
         names = read_labels(labels)
     with progress(f"converting {source.name}", None, quiet=as_json):

@@ -40,7 +40,7 @@ class Detections:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
-            "picture": str(self.image),
+            "image": str(self.image),
             "changes": list(self.changes),
             "detections": [found.to_dict() for found in self.detections],
             "drawn": str(self.drawn) if self.drawn else None,

@@ -62,7 +62,7 @@ PreprocessingOption = Annotated[
     typer.Option(
         "--preprocessing",
         metavar="FILE",
-        help="TOML file with all settings; options override it.",
+        help="TOML file with all settings, or imagenet; options override it.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -91,15 +91,21 @@ class ImageFlags:
         Raises:
             InputError: if the TOML file is wrong.
         """
-        from phonebit.images.settings import read_toml
+        from phonebit.images.settings import PRESETS, read_toml
 
         if self.file is None:
             return []
         labels = read_toml(self.file).labels_file
-        return [self.file] if labels is None else [self.file, labels]
+        files = [] if str(self.file) in PRESETS else [self.file]
+        return files if labels is None else [*files, labels]
 
-    def for_conversion(self) -> tuple[Preprocessing | None, list[str] | None]:
+    def for_conversion(
+        self, *, is_needed: bool = False
+    ) -> tuple[Preprocessing | None, list[str] | None]:
         """The rule that the converted file shall hold, and the labels that the TOML file names.
+
+        Args:
+            is_needed: whether the file must have a rule.
 
         Raises:
             InputError: if a flag or the file is wrong, or something but not the range is given.
@@ -107,7 +113,7 @@ class ImageFlags:
         from phonebit.images.preprocessing import make_preprocessing
 
         settings, labels = self._settings()
-        if not settings:
+        if not settings and not is_needed:
             return None, labels
         return make_preprocessing(settings, f"{FLAGS['range']}=LOW,HIGH"), labels
 

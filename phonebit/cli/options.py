@@ -23,7 +23,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        help="auto, cpu, cpu:ISA, gpu, gpu:N, or both: gpu+cpu; see `devices`.",
+        help="auto, cpu, cpu:ISA, gpu, gpu:N, or gpu+cpu (co-execution); see `devices`.",
     ),
 ]
 OpenClDeviceOption = Annotated[

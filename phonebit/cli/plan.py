@@ -11,12 +11,12 @@ from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import ForceOption, JsonOption, PairOption
 from phonebit.cli.plan_text import print_report
 
-ProfileOption = Annotated[
+CostModelOption = Annotated[
     str | None,
     typer.Option(
-        "--profile",
+        "--cost-model",
         metavar="DEVICE",
-        help="Cost model written by `train-predictor`: a file, or the key of a device.",
+        help="Written by `train-predictor`: a file, or the key of a device.",
         show_default="measure here",
     ),
 ]
@@ -51,7 +51,7 @@ def plan(
     output_path: Annotated[
         Path, typer.Option("-o", "--output", metavar="PLANNED", help="The file with the plan.")
     ],
-    profile: ProfileOption = None,
+    cost_model: CostModelOption = None,
     method: MethodOption = "combined",
     explain: Annotated[
         bool,
@@ -75,7 +75,7 @@ def plan(
     with progress("planning", None, quiet=as_json) as advance:
         report = plan_file(
             file,
-            profile,
+            cost_model,
             output_path,
             method=method,
             measure=measure,

@@ -138,7 +138,7 @@ def run(
         max_work=max_work,
     )
     chosen = task or (Task.detect if network.detection else Task.classify)
-    _refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
+    _refuse_unused(network, chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: list[Path] | None = None
     if chosen is Task.detect:
         from phonebit.cli.detect import drawing_targets
@@ -172,7 +172,9 @@ def run(
     output().print(f"[dim]{escape(served_by(network.device, network.isa, network.threads))}[/]")
 
 
-def _refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, object]) -> None:
+def _refuse_unused(
+    network: Network, task: Task, classify: dict[str, object], detect: dict[str, object]
+) -> None:
     """Refuse flags that would change nothing.
 
     Raises:
@@ -181,10 +183,13 @@ def _refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, ob
     flags = classify if task is Task.detect else detect
     given = [flag for flag, value in flags.items() if value is not None]
     if given:
+        kinds = {Task.classify: "classifiers", Task.detect: "detectors"}
+        other = Task.classify if task is Task.detect else Task.detect
         raise InputError(
-            f"{', '.join(given)} cannot be used",
-            got=f"a network for --task {task.value}",
-            hint="leave it out, or choose the other --task",
+            f"{', '.join(given)} is for {kinds[other]}",
+            where=str(network.path),
+            got=f"one of the {kinds[task]}",
+            hint="leave it out",
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_presets import KERNELS, Kernels, preset_lines
+from phonebit.devices.runtime import usable_cores
 from phonebit.devices.target import Target, find_target
 from phonebit.devices.thread_count import default_threads
 from phonebit.devices.tuning_store import cache_folder, stored_tuning, tuning_file
@@ -124,6 +125,12 @@ def open_engine(
     with path.open("rb"):  # the operating system's own error if it is absent or a directory
         pass
     notes: list[str] = []
+    cores = usable_cores()
+    if options.threads > cores:
+        notes.append(
+            f"{options.threads} threads on {cores} usable cores: they wait for each other, which "
+            f"can take a thousand times as long; use at most {cores}"
+        )
     begin = time.perf_counter()
     try:
         engine = _open(path, target, options, notes)

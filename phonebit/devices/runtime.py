@@ -89,6 +89,7 @@ def checked_cpu(device: str) -> str:
     kind, _, isa = device.partition(":")
     names = [known.name for known in instruction_sets()]
     if kind != "cpu" or isa not in names:
-        expected = ", ".join(["auto", "cpu", *(f"cpu:{name}" for name in names), "gpu", "gpu:<n>"])
+        kinds = ["auto", "cpu", *(f"cpu:{name}" for name in names), "gpu", "gpu:<n>", "gpu+cpu"]
+        expected = ", ".join(kinds)
         raise DeviceError("unknown device", where=f"device '{device}'", expected=expected)
     return device

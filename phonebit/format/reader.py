@@ -16,6 +16,7 @@ from phonebit.compiled import load_runtime
 from phonebit.errors import ModelFormatError
 from phonebit.format.contents import CONSTANT_TYPES, RECORD_TYPES, FileContents, UnknownSection
 from phonebit.format.records import HEADER, SECTION, DataType, SectionKind
+from phonebit.missing_files import missing_file
 
 RE_EXPORT: Final = "the file is damaged: convert the network again or copy the file again"
 
@@ -31,6 +32,8 @@ def read_contents(path: str | Path) -> FileContents:
     """
     try:
         content = Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise missing_file(path, ModelFormatError) from error
     except OSError as error:
         raise ModelFormatError(
             f"cannot be read: {error.strerror}", where=str(path), hint="check the path"

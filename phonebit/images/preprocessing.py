@@ -100,6 +100,8 @@ class Preprocessing:
     def from_toml(cls, path: str | Path) -> Preprocessing:
         """Read a rule from a TOML file; docs/preprocessing.md lists its keys.
 
+        The name "imagenet" in place of a path gives the rule of torchvision's ImageNet weights.
+
         Raises:
             InputError: if the file is no TOML, has unknown or wrong keys, or lacks the range.
             OSError: if it cannot be read.

@@ -28,6 +28,17 @@ RESIZE_NAMES: Final = {
 }
 MOST_DIGITS: Final = 9
 RESIZE_FORMS: Final = "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL"
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "imagenet": {
+        "range": "0,1",
+        "mean": "0.485,0.456,0.406",
+        "std": "0.229,0.224,0.225",
+        "color": "rgb",
+        "resize": "shorter:256",
+    },
+}
+"""Settings that can be named in place of a file. imagenet: what torchvision's weights were trained
+with (https://pytorch.org/vision/stable/models.html)."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +57,14 @@ class PreprocessingFile:
 
 
 def read_toml(path: Path) -> PreprocessingFile:
-    """Read a TOML file; docs/preprocessing.md lists its keys.
+    """Read a TOML file, docs/preprocessing.md lists its keys; or one of ``PRESETS`` by its name.
 
     Raises:
         InputError: if it is no TOML, or has unknown or wrong keys.
         OSError: if it, or the ``labels_file`` that it names, cannot be read.
     """
-    table = text_files.read_toml(path)
+    preset = PRESETS.get(str(path))
+    table = text_files.read_toml(path) if preset is None else preset
     known = (*SETTINGS, "labels", "labels_file")
     if unknown := [key for key in table if key not in known]:
         raise InputError(

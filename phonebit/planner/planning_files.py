@@ -179,7 +179,7 @@ def _network_here(
             return here
         raise DeviceError(
             "the profile is of another device, driver or number of threads",
-            where="--profile",
+            where="--cost-model",
             expected=here.plan_key,
             got=profile.key(threads),
             hint="measure on that device, or plan without measuring",

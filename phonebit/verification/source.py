@@ -13,6 +13,7 @@ import numpy as np
 from phonebit.converter.importers.sources import (
     Framework,
     ImportOptions,
+    check_source,
     framework_of,
     import_source,
 )
@@ -42,6 +43,7 @@ def open_source(
         ConversionError: if the checkpoint cannot be imported.
     """
     options = options or ImportOptions()
+    check_source(source, options)
     kind = framework_of(source, options)
     if kind == "torch":
         return _open_torch(source, framework, options)

@@ -92,7 +92,7 @@ def test_plan(failing_files: Path, folder: Path, old: Path) -> None:
     model, profile, output = folder / "in.pbit", folder / "profile.json", folder / "out.pbit"
     model.write_bytes(file_bytes(straight(3)))
     write_profile(profile, made_up_profile())
-    command = ("plan", model, "--profile", profile, "-o", output, "--method", "ulayer")
+    command = ("plan", model, "--cost-model", profile, "-o", output, "--method", "ulayer")
     fail_each(failing_files, [folder], output, old, *command)
 
 

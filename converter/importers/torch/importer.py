@@ -72,8 +72,6 @@ def open_torch(
 ) -> TorchSource:
     """As ``import_torch``, but keeps the program, so that PyTorch can be asked for its values."""
     where = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
-    if isinstance(source, str | os.PathLike) and not Path(source).exists():
-        raise ConversionError("no such file", where=where)  # before one installs PyTorch for it
     try:
         import torch
     except ImportError as error:

@@ -196,7 +196,7 @@ def find_profile(device: str | Path) -> DeviceProfile:
         return read_profile(path)
     raise InputError(
         "no such device profile",
-        where="--profile",
+        where="--cost-model",
         expected="a file, or the key of a device that was profiled here",
         got=repr(str(device)),
         hint="make one with `phonebit collect` and `phonebit train-predictor`",

@@ -128,6 +128,10 @@ class Network {
     return forward_async(Span<const Input>(inputs.begin(), inputs.size()),
                          Span<const Output>(outputs.begin(), outputs.size()), batch, std::move(done));
   }
+  /// The same for one image: `forward_async({pixels}, {scores}, [](const Result<void>& result) { ... })`.
+  Result<Job> forward_async(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs, Done done) {
+    return forward_async(inputs, outputs, 1, std::move(done));
+  }
   /// Passes that run or wait end with Status::cancelled as soon as they can; later ones are not concerned.
   /// Any thread.
   Result<void> cancel() { return detail::result_of(phonebit_network_cancel(handle_.get())); }

@@ -78,10 +78,10 @@ def test_without_ray_the_command_says_how_to_install_it(
     cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    command = ("batch", pictures[0].parent, "-o", tmp_path / "out", "--model", u8_file)
+    command = ("batch", u8_file, pictures[0].parent, "-o", tmp_path / "out")
     assert "pip install 'phonebit[ray]'" in cli.refused(*command)
     assert "what boxes the output means" in cli.refused(*command, "--score", 0.5)
-    gone = cli.refused("batch", tmp_path / "gone", "-o", tmp_path / "out", "--model", u8_file)
-    assert "gone: No such file or directory" in gone
+    gone = cli.refused("batch", u8_file, tmp_path / "gone", "-o", tmp_path / "out")
+    assert "gone: no such file" in gone
     assert "--id" in cli.refused(*command, "--id", "path", "--json")
     assert not (tmp_path / "out").exists()

@@ -127,14 +127,14 @@ def test_run_classifies_pictures(cli: Cli, u8_file: Path, pictures: list[Path]) 
     done = cli("run", u8_file, *pictures[:3], "--top", 3, "--json", "--threads", 1)
     assert done.code == 0, done.err
     results = done.document["results"]
-    assert [result["picture"] for result in results] == [str(path) for path in pictures[:3]]
+    assert [result["image"] for result in results] == [str(path) for path in pictures[:3]]
     for result in results:
         probabilities = [guess["probability"] for guess in result["top"]]
         assert len(probabilities) == 3
         assert probabilities == sorted(probabilities, reverse=True)
         assert result["latency_ms"] > 0
         assert result["changes"] == []
-    right = [r["top"][0]["label"] in r["picture"] for r in results]
+    right = [r["top"][0]["label"] in r["image"] for r in results]
     assert sum(right) >= 2
 
 
@@ -149,7 +149,7 @@ def test_run_takes_folders_patterns_and_standard_input(
     image = SimpleNamespace(buffer=io.BytesIO(pictures[0].read_bytes()))
     monkeypatch.setattr("sys.stdin", image)
     results = cli("run", u8_file, *named, "--json").document["results"]
-    found = [result["picture"] for result in results]
+    found = [result["image"] for result in results]
     assert found == [*map(str, [*pictures, *boots, odd]), "-"]
     assert results[-1]["top"] == results[-2]["top"] == results[0]["top"]
     assert "no file matches this pattern" in cli.refused("run", u8_file, folder / "*.jpg")

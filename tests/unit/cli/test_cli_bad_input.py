@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from phonebit.cli.main import app
-from phonebit.errors import UnsupportedLayerError
+from phonebit.converter.convert import convert
+from phonebit.errors import ConversionError, UnsupportedLayerError
 from support.cli_process import Cli
 
 
@@ -21,7 +23,7 @@ from support.cli_process import Cli
 def test_a_missing_file_a_folder_and_a_truncated_file(
     cli: Cli, u8_file: Path, tmp_path: Path, command: str
 ) -> None:
-    assert "No such file" in cli.refused(command, tmp_path / "no.pbit")
+    assert "no such file" in cli.refused(command, tmp_path / "no.pbit")
     assert "s a directory" in cli.refused(command, tmp_path)
     cut = tmp_path / "cut.pbit"
     for keep in (0, 10, 100, 5000):
@@ -40,7 +42,7 @@ def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_
     cut = tmp_path / "cut.png"
     cut.write_bytes(pictures[0].read_bytes()[:100])
     assert "cut.png" in cli.refused("run", u8_file, cut)
-    assert "No such file" in cli.refused("run", u8_file, tmp_path / "none.png")
+    assert "no such file" in cli.refused("run", u8_file, tmp_path / "none.png")
     assert "cut.png" in cli.refused("run", u8_file, tmp_path)
 
 
@@ -97,7 +99,7 @@ def test_a_truncated_checkpoint_leaves_the_previous_output(
 
 def test_options_that_contradict(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.pbit"
-    assert "input_range" in cli.refused("convert", checkpoint, "-o", target, "--input", "u8")
+    assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, "--input", "u8")
     for bad in ("1", "a,b", "1,1", "nan,1", "0,1,2"):
         options = ("--input", "u8", f"--input-range={bad}")
         assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, *options)
@@ -112,14 +114,48 @@ def test_options_that_contradict(cli: Cli, checkpoint: Path, tmp_path: Path) -> 
     rule.write_text("rang = [0, 1]")
     message = cli.refused("convert", checkpoint, "-o", target, "--preprocessing", rule)
     assert "rule.toml: unknown key rang" in message
-    assert "No such" in cli.refused("convert", checkpoint, "--preprocessing", tmp_path / "none")
+    assert "no such file" in cli.refused(
+        "convert", checkpoint, "--preprocessing", tmp_path / "none"
+    )
     labels = tmp_path / "labels.txt"
     labels.write_text("only\ntwo\n")
     assert "10" in cli.refused("convert", checkpoint, "-o", target, "--labels", labels)
     labels.write_text("{broken")
     assert "JSON" in cli.refused("convert", checkpoint, "-o", target, "--labels", labels)
-    assert "No such" in cli.refused("convert", checkpoint, "--labels", tmp_path / "none")
+    assert "no such file" in cli.refused("convert", checkpoint, "--labels", tmp_path / "none")
     assert not target.exists()
+
+
+def test_all_missing_options_of_a_checkpoint_are_named_at_once(cli: Cli, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "weights.pth"
+    checkpoint.write_bytes(b"")
+    text = cli.refused("convert", checkpoint, "--mean", "0.5")
+    assert "3 problems" in text
+    assert all(option in text for option in ("--model", "--input-shape", "--input-range"))
+    with pytest.raises(ConversionError, match=r"(?s)2 problems:.*--model.*--input-shape"):
+        convert(checkpoint)
+    assert "torch" not in sys.modules  # nobody waited for it
+
+
+def test_a_url_is_no_path(cli: Cli) -> None:
+    text = cli.refused("convert", "https://example.org/a.onnx")
+    assert "https://example.org/a.onnx: URLs are not read; download the file first" in text
+
+
+def test_usage_errors_are_json_documents_on_request(cli: Cli, u8_file: Path) -> None:
+    done = cli("bench", u8_file, "--threads", -1, "--json")
+    assert done.code == 2
+    assert done.document["error"]["kind"] == "UsageError"
+    assert "--threads" in done.document["error"]["message"]
+
+
+def test_more_threads_than_cores_are_warned_of(cli: Cli, u8_file: Path) -> None:
+    done = cli("bench", u8_file, "--runs", 1, "--warmup", 0, "--threads", 999)
+    assert re.search(r"warning: 999 threads on \d+ usable cores", done.err)
+
+
+def test_both_processors_are_named_by_the_message(cli: Cli, u8_file: Path) -> None:
+    assert "gpu+cpu" in cli.refused("run", u8_file, u8_file, "--device", "both")
 
 
 def test_an_output_folder_that_does_not_exist(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
@@ -176,7 +212,7 @@ def test_process_results_go_to_stdout_and_errors_to_stderr(u8_file: Path, tmp_pa
     assert json.loads(good.stdout)["file"] == str(u8_file)
     bad = phonebit("inspect", tmp_path / "no.pbit")
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == f"error: {tmp_path / 'no.pbit'}: No such file or directory\n"
+    assert bad.stderr == f"error: {tmp_path / 'no.pbit'}: no such file; check the path\n"
 
 
 def test_process_survives_a_closed_pipe(u8_file: Path) -> None:

@@ -125,9 +125,9 @@ def test_a_detector_is_no_classifier(cli: Cli, detector: Path, picture: Path) ->
 def test_flags_of_the_other_task_are_refused(
     cli: Cli, detector: Path, tiny_file: Path, picture: Path
 ) -> None:
-    assert "--top cannot be used" in cli.refused("run", detector, picture, "--top", 3)
+    assert "--top is for classifiers" in cli.refused("run", detector, picture, "--top", 3)
     text = cli.refused("run", tiny_file, picture, "--score", 0.5, "-o", "x.png")
-    assert "-o, --score cannot be used" in text
+    assert "-o, --score is for detectors" in text
 
 
 def test_places_that_cannot_be_drawn_into_are_refused(

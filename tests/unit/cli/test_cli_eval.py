@@ -144,7 +144,7 @@ def test_detectors_on_both_kinds_of_annotations(cli: Cli, tmp_path: Path) -> Non
         ("x.csv", "", "no images"),
         ("x.npz", "no archive", "not a file of arrays"),
         ("x.parquet", "", "not a data set"),
-        ("gone.csv", None, "No such file"),
+        ("gone.csv", None, "no such file"),
         ("folder", None, "no images in this folder"),
     ],
 )

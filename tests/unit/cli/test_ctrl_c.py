@@ -98,7 +98,7 @@ def test_planning_in_place(
     here = replace(made_up.device, keys={1: network.plan_key})
     write_profile(profile, replace(made_up, device=here))
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    arguments = ["--debug", "plan", file, "--profile", profile, "-o", file, "--method", method]
+    arguments = ["--debug", "plan", file, "--cost-model", profile, "-o", file, "--method", method]
     device = ["--device", f"{gpu}+cpu", "--measure"]
     took = time_to_end([*arguments, *device], cache_folder, f"loaded {file}", delay_s)
     assert took.processor_s < 0.5

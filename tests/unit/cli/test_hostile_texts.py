@@ -78,7 +78,7 @@ def test_no_record_ends_in_a_traceback(
     path = tmp_path / "record"
     path.write_text(RECORDS[number] + "\n", encoding="latin-1")
     before, planned = path.read_bytes(), tmp_path / "planned.pbit"
-    assert "record" in cli.refused("plan", tiny_file, "--profile", path, "-o", planned)
+    assert "record" in cli.refused("plan", tiny_file, "--cost-model", path, "-o", planned)
     assert "record" in cli.refused("train-predictor", path)
     assert cli.refused("collect", "-o", path, "--resume", "--device", "gpu:77+cpu")
     orders = tmp_path / "orders"
@@ -207,7 +207,7 @@ def test_a_profile_with_such_names_is_planned_with_and_shown(
     known = made_up_profile()
     keys = {1: f"GPU {HOSTILE}"}
     write_profile(profile, replace(known, device=replace(known.device, keys=keys)))
-    done = cli("plan", hostile_file, "--profile", profile, "-o", planned, "--explain")
+    done = cli("plan", hostile_file, "--cost-model", profile, "-o", planned, "--explain")
     assert done.code == 0, done.err
     assert not STEERING.search(done.out)
     assert not STEERING.search(cli("inspect", planned).out)

@@ -119,7 +119,7 @@ COMMANDS = {
         {"html": "--html"}, texts=("input_range", "device", "model", "input_shape"),
     ),
     "batch": Roles(
-        {"model": "--model", "preprocessing": "--preprocessing"}, folders={"to": "-o"},
+        {"file": "", "preprocessing": "--preprocessing"}, folders={"to": "-o"},
         texts=("source", "reader", "column", "key", "address", "device", *PICTURE),
     ),
     "bench": Roles(
@@ -150,7 +150,7 @@ COMMANDS = {
     ),
     "train-predictor": Roles({"samples": ""}, {"output_path": "-o"}),
     "plan": Roles(
-        {"file": "", "profile": "--profile"}, {"output_path": "-o"},
+        {"file": "", "cost_model": "--cost-model"}, {"output_path": "-o"},
         updated=("file",), texts=("device",),
     ),
     "demo": Roles(texts=("device",)),
@@ -212,7 +212,7 @@ def files(checkpoint: Path, pictures: list[Path], tmp_path: Path) -> Callable[[s
 
     def make(command: str, parameter: str) -> Path:
         path = tmp_path / f"{parameter}.png"
-        if parameter == "profile":
+        if parameter == "cost_model":
             write_profile(path, made_up_profile())
         elif parameter in ("labels", "detection", "plugin", "preprocessing", "results", *PHONE):
             path.write_text("range = [0, 1]\n")
@@ -242,7 +242,9 @@ def test_no_command_writes_over_its_input(
     way: str,
 ) -> None:
     roles = COMMANDS[command]
-    wanted = [name for name, flag in roles.inputs.items() if not flag or name in (given, "profile")]
+    wanted = [
+        name for name, flag in roles.inputs.items() if not flag or name in (given, "cost_model")
+    ]
     paths = {name: files(command, name) for name in wanted}
     before = {path: path.read_bytes() for path in paths.values()}
     target = paths[given]
@@ -274,7 +276,7 @@ def test_no_command_writes_over_another_kind_of_file(
     target.write_bytes(NOTES)
     args: list[object] = [*command.split(), *roles.more]
     for name, flag in roles.inputs.items():
-        if not flag or name == "profile" or command == "collect":
+        if not flag or name == "cost_model" or command == "collect":
             args += [flag, files(command, name)] if flag else [files(command, name)]
     args += [roles.outputs[output]]
     assert "notes.png: not a" in cli.refused(*args, target)
@@ -302,7 +304,7 @@ def test_force_replaces_another_kind_of_file(
     args: list[object] = [*command.split(), *roles.more]
     for name, flag in roles.inputs.items():
         path = f32_file if (command, name) == ("verify", "file") else files(command, name)
-        if not flag or name == "profile":
+        if not flag or name == "cost_model":
             args += [flag, path] if flag else [path]
     if command == "verify":
         args += ["--samples", 1, "--interpreter", "--device", "cpu"]

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from phonebit.cli import console
 from support.cli_process import Cli
 
 
@@ -31,3 +33,16 @@ def test_a_broken_connection_is_an_error(cli: Cli, monkeypatch: pytest.MonkeyPat
     done = cli("devices", "--json")
     assert (done.code, done.err) == (2, "error: Broken pipe\n")
     assert done.document["error"]["kind"] == "BrokenPipeError"
+
+
+def test_long_work_says_so_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "FIRST_LINE_SECONDS", 0.05)
+    with console.progress("reading the checkpoint", 4) as advance:
+        advance("comparing", 2)
+        time.sleep(0.3)
+    assert capsys.readouterr().err == "comparing, 2 of 4 (0 s)\n"
+    with console.progress("reading the checkpoint", 4, quiet=True):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""

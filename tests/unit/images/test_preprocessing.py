@@ -48,6 +48,14 @@ def written(folder: Path, text: str) -> Path:
 # --- numbers ---
 
 
+def test_the_preset_imagenet_is_torchvisions() -> None:
+    rule = Preprocessing.from_toml("imagenet")
+    x = np.array([[[0, 128, 255]]], np.uint8)
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    np.testing.assert_allclose(rule.values(x), (x / 255 - mean) / std, rtol=1e-6)
+    assert (rule.resize, rule.resize_to, rule.color) == (Resize.SHORTER_SIDE, 256, ColorOrder.RGB)
+
+
 def test_a_level_stands_for_its_value_less_the_mean_over_the_deviation() -> None:
     rule = Preprocessing((0, 1), (0.5, 0.25, 0.0), (0.5, 0.25, 2.0))
     np.testing.assert_array_equal(rule.offset(3), np.array([-1, -1, 0], np.float32))

@@ -42,7 +42,7 @@ def test_plan_is_in_the_file_and_sound(
     cli: Cli, model: Path, profile: Path, tmp_path: Path, method: str
 ) -> None:
     planned = tmp_path / "planned.pbit"
-    done = cli("plan", model, "--profile", profile, "-o", planned, "--method", method)
+    done = cli("plan", model, "--cost-model", profile, "-o", planned, "--method", method)
     assert done.code == 0, done
     contents = read_contents(planned)
     (plan,) = stored_plans(contents)
@@ -59,7 +59,7 @@ def test_planning_again_replaces_the_plan_and_nothing_else(
     file = tmp_path / "in_place.pbit"
     file.write_bytes(model.read_bytes())
     for method in ("codl", "ulayer"):
-        assert cli("plan", file, "--profile", profile, "-o", file, "--method", method).code == 0
+        assert cli("plan", file, "--cost-model", profile, "-o", file, "--method", method).code == 0
     contents = read_contents(file)
     assert [plan.method for plan in stored_plans(contents)] == ["ulayer"]
     bare = replace(contents, plans=contents.plans[:0], plan_parts=contents.plan_parts[:0])
@@ -72,16 +72,16 @@ def test_explain_has_a_line_for_each_layer(
     cli: Cli, model: Path, profile: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "planned.pbit"
-    done = cli("plan", model, "--profile", profile, "-o", out, "--method", "codl", "--explain")
+    done = cli("plan", model, "--cost-model", profile, "-o", out, "--method", "codl", "--explain")
     for name in ("sign", "conv0", "conv1", "conv2", "best rows", "best channels", "GPU", "CPU"):
         assert name in done.out
-    plain = cli("plan", model, "--profile", profile, "-o", out, "--method", "codl")
+    plain = cli("plan", model, "--cost-model", profile, "-o", out, "--method", "codl")
     assert "conv1" not in plain.out
 
 
 def test_json_is_one_document(cli: Cli, model: Path, profile: Path, tmp_path: Path) -> None:
     out = tmp_path / "planned.pbit"
-    document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
+    document = cli("plan", model, "--cost-model", profile, "-o", out, "--json").document
     assert document["device"] == KEY
     assert document["method"] == "combined"
     assert len(document["layers"]) == 4
@@ -93,17 +93,19 @@ def test_profiles_are_found_by_key(cli: Cli, model: Path, tmp_path: Path) -> Non
     kept = profile_path(KEY)
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_profile(kept, made_up_profile())
-    assert cli("plan", model, "--profile", KEY, "-o", tmp_path / "planned.pbit").code == 0
+    assert cli("plan", model, "--cost-model", KEY, "-o", tmp_path / "planned.pbit").code == 0
     kept.unlink()
 
 
 def test_errors_say_what_to_do(cli: Cli, model: Path, profile: Path, tmp_path: Path) -> None:
     out = tmp_path / "planned.pbit"
-    missing = cli.refused("plan", model, "--profile", "no phone", "-o", out)
+    missing = cli.refused("plan", model, "--cost-model", "no phone", "-o", out)
     assert "no such device profile" in missing
     assert "phonebit collect" in missing
-    assert "threads" in cli.refused("plan", model, "--profile", profile, "-o", out, "--threads", 3)
-    assert cli("plan", model, "--profile", profile, "-o", out, "--method", "best").code == 2
+    assert "threads" in cli.refused(
+        "plan", model, "--cost-model", profile, "-o", out, "--threads", 3
+    )
+    assert cli("plan", model, "--cost-model", profile, "-o", out, "--method", "best").code == 2
     assert not out.exists()
 
 
@@ -111,14 +113,14 @@ def test_rough_predictions_are_called_rough(cli: Cli, model: Path, tmp_path: Pat
     for error, is_rough in ((0.09, False), (0.16, True)):
         profile = tmp_path / "device.json"
         write_profile(profile, replace(made_up_profile(), errors={"finegrained": error}))
-        done = cli("plan", model, "--profile", profile, "-o", tmp_path / "planned.pbit")
+        done = cli("plan", model, "--cost-model", profile, "-o", tmp_path / "planned.pbit")
         assert ("typically 16% off; plan with --measure" in done.out) == is_rough, done.out
 
 
 def test_a_damaged_profile_is_named(cli: Cli, model: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.json"
     damaged.write_text("{")
-    text = cli.refused("plan", model, "--profile", damaged, "-o", tmp_path / "planned.pbit")
+    text = cli.refused("plan", model, "--cost-model", damaged, "-o", tmp_path / "planned.pbit")
     assert "damaged.json" in text
 
 
@@ -129,7 +131,7 @@ def test_a_network_without_layers_to_cut_is_refused(
     contents = contents_of(net.done(net.op("scores", Softmax(), net.input("x", (1, 1, 10)))))
     file = tmp_path / "uncut.pbit"
     file.write_bytes(file_bytes(contents))
-    text = cli.refused("plan", file, "--profile", profile, "-o", tmp_path / "planned.pbit")
+    text = cli.refused("plan", file, "--cost-model", profile, "-o", tmp_path / "planned.pbit")
     assert "no layer" in text
     assert "device='gpu'" in text
 
@@ -202,7 +204,7 @@ def test_measuring_asks_the_device(
     gpu = type("Device", (), {"name": "Test GPU"})
     monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
     out = tmp_path / "planned.pbit"
-    document = cli("plan", model, "--profile", profile, "-o", out, "--json", *options).document
+    document = cli("plan", model, "--cost-model", profile, "-o", out, "--json", *options).document
     is_measured = "--predict" not in options
     assert bool(engine.measured) == (document["measurements"] > 0) == is_measured
     assert bool(engine.passes) == (document["check"] is not None) == is_measured
@@ -228,7 +230,15 @@ def test_the_prediction_is_printed_beside_the_pass(
     """Layers that take longer inside the network are corrected, and predicted again."""
     engine = FakeEngine(KEY, times_as_long)
     monkeypatch.setattr(engines, "open_engine", engine.open)
-    arguments = ("plan", model, "--profile", profile, "--measure", "-o", tmp_path / "planned.pbit")
+    arguments = (
+        "plan",
+        model,
+        "--cost-model",
+        profile,
+        "--measure",
+        "-o",
+        tmp_path / "planned.pbit",
+    )
     check = cli(*arguments, "--json").document["check"]
     assert abs(check["error"]) <= 0.05
     assert check["predicted_us"] / check["pass_us"] - 1 == pytest.approx(check["error"])
@@ -265,7 +275,7 @@ def test_elsewhere_plans_are_predicted(
     monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
     monkeypatch.setattr(engines, "open_engine", FakeEngine("another driver").open)
     out = tmp_path / "planned.pbit"
-    document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
+    document = cli("plan", model, "--cost-model", profile, "-o", out, "--json").document
     assert document["measurements"] == 0
 
 
@@ -275,7 +285,7 @@ def test_measuring_on_another_device_is_refused(
     other = FakeEngine("another device")
     monkeypatch.setattr(engines, "open_engine", other.open)
     out = tmp_path / "planned.pbit"
-    text = cli.refused("plan", model, "--profile", profile, "-o", out, "--measure")
+    text = cli.refused("plan", model, "--cost-model", profile, "-o", out, "--measure")
     assert "another device" in text
     assert KEY in text
     assert not out.exists()
