@@ -39,10 +39,24 @@ class Chain:
 
     def results(self, values: NDArray[Any]) -> NDArray[Any]:
         """What the chain makes of values of shape (A, C)."""
+        return self._stages(values)[-1]
+
+    def are_numbers(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Where no step makes NaN of values of shape (A, C): inf of an overflow, times 0."""
+        found = np.ones(values.shape, np.bool_)
+        for stage in self._stages(values):
+            found &= ~np.isnan(stage)
+        return found
+
+    def _stages(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """What one node after the other makes of values of shape (A, C)."""
         array = values.reshape(values.shape[0], 1, 1, values.shape[1]).astype(np.float32)
-        for node in self.nodes:
-            array = evaluate_node(node, [array])[node.outputs[0]]
-        return array.reshape(values.shape)
+        stages = []
+        with np.errstate(all="ignore"):  # searches visit huge values on purpose
+            for node in self.nodes:
+                array = evaluate_node(node, [array])[node.outputs[0]]
+                stages.append(array.reshape(values.shape))
+        return stages
 
 
 def chain_to_sign(graph: Graph, value: str, first: Node) -> Chain | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +26,8 @@ from phonebit.converter.passes.chains import (
     is_per_channel,
 )
 
-INFINITY_KEY = 0x7F800000
-"""Bit pattern of +inf: keys -INFINITY_KEY..INFINITY_KEY number all float32 in ascending order."""
+LARGEST_KEY: Final = 0x7F7FFFFF
+"""Bit pattern of the largest number: -LARGEST_KEY..LARGEST_KEY number all numbers, ascending."""
 
 
 class FuseFloatThresholds(Pass):
@@ -45,7 +47,8 @@ class FuseFloatThresholds(Pass):
 
     t is the smallest float32 that the chain maps to a non-negative number, found by bisection over
     all float32, so the decision is the framework's for every value v, bit for bit. (A channel that
-    never fires gets t = +inf.) FuseEpilogues moves the comparison into the op that computes v.
+    never fires gets t = +inf, one that always does -inf.) FuseEpilogues moves the comparison into
+    the op that computes v.
     """
 
     def run(self, graph: Graph, log: PassLog) -> None:
@@ -137,17 +140,12 @@ def float_thresholds(chain: Chain, trend: Directions, count: int = 1) -> FloatAr
     rank = np.arange(count)[:, None]
 
     def fires(key: NDArray[np.int64]) -> NDArray[np.bool_]:
-        with np.errstate(all="ignore"):  # the search visits huge values on purpose
-            reached: NDArray[np.bool_] = chain.results(_float_of_key(key) * sign) > rank
+        reached: NDArray[np.bool_] = chain.results(_float_of_key(key) * sign) > rank
         return reached
 
-    low = np.full(shape, -INFINITY_KEY, np.int64)
-    high = np.full(shape, INFINITY_KEY, np.int64)
-    # 0 * inf is not a number: channels without a trend are constant and asked at 0.
-    constant = trend == 0
-    at_zero = fires(np.zeros(shape, np.int64))
-    always = np.where(constant, at_zero, fires(low))
-    never = np.where(constant, ~at_zero, ~fires(high))
+    low = np.broadcast_to(-_last_number(chain, -sign), shape)
+    high = np.broadcast_to(_last_number(chain, sign), shape)
+    always, never = fires(low), ~fires(high)
     while np.any(high - low > 1):
         middle = (low + high) // 2
         true = fires(middle)
@@ -156,6 +154,25 @@ def float_thresholds(chain: Chain, trend: Directions, count: int = 1) -> FloatAr
     found = _float_of_key(high)
     found = np.where(always, np.float32(-np.inf), found)
     return np.where(never, np.float32(np.inf), found)
+
+
+def _last_number(chain: Chain, side: FloatArray) -> NDArray[np.int64]:
+    """Per channel the key of the last number, from 0 towards ``side``, that chain takes as one.
+
+    That is the largest of all, unless a step overflows to inf and the next one multiplies by 0.
+    """
+
+    def is_number(key: NDArray[np.int64]) -> NDArray[np.bool_]:
+        row: NDArray[np.bool_] = chain.are_numbers(_float_of_key(key[None]) * side)[0]
+        return row
+
+    last = np.full(side.size, LARGEST_KEY, np.int64)
+    first = np.where(is_number(last), last, 0)
+    while np.any(last - first > 1):
+        middle = (first + last) // 2
+        true = is_number(middle)
+        first, last = np.where(true, middle, first), np.where(true, last, middle)
+    return first
 
 
 def _float_of_key(key: NDArray[np.int64]) -> FloatArray:

@@ -79,9 +79,10 @@ class FuseIntegerThresholds(Pass):
 
 def thresholds_of(op: Convolution, chain: Chain) -> Thresholds | None:
     """The thresholds that make ``op`` decide as the chain does; None if there is no way to know."""
-    channels = op.weights.shape[0]
-    monotone = directions(chain, channels) is not None
-    return find_thresholds(chain.decide, reach_of(op), channels, monotone)
+    channels, reach = op.weights.shape[0], reach_of(op)
+    ends = np.repeat([[reach.low], [reach.high]], channels, axis=1)
+    monotone = directions(chain, channels) is not None and bool(chain.are_numbers(ends).all())
+    return find_thresholds(chain.decide, reach, channels, monotone)
 
 
 def negate_filters(weights: NDArray[Any], negate: NDArray[np.bool_]) -> NDArray[Any]:
