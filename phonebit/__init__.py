@@ -14,8 +14,8 @@ command line's libraries are loaded before something that needs them is used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib
+import typing
 
 from phonebit.errors import (
     CancelledError,
@@ -29,7 +29,7 @@ from phonebit.errors import (
     VerificationError,
 )
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from phonebit.converter.convert import convert
     from phonebit.devices.tuning import tune
     from phonebit.evaluation.evaluate import evaluate
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from phonebit.network import Network
     from phonebit.planner.cost_models import collect
     from phonebit.planner.planning_files import plan
+    from phonebit.verification import verify
 
     __version__: str
 
@@ -58,6 +59,7 @@ __all__ = [
     "evaluate",
     "plan",
     "tune",
+    "verify",
 ]
 
 _HOMES = {
@@ -68,11 +70,12 @@ _HOMES = {
     "evaluate": "phonebit.evaluation.evaluate",
     "plan": "phonebit.planner.planning_files",
     "tune": "phonebit.devices.tuning",
+    "verify": "phonebit.verification",
 }
 """Where public names are that are loaded on first use."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     """Load a public name on first use and keep it as an ordinary module attribute.
 
     Args:
@@ -84,9 +87,9 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: if phonebit has no such name.
     """
-    value: Any
+    value: typing.Any
     if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(importlib.import_module(_HOMES[name]), name)
     elif name == "__version__":
         value = _installed_version()
     else:
@@ -96,8 +99,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Public names, those not loaded yet included."""
-    return sorted({*globals(), *__all__})
+    """Public names, those not loaded yet included, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def _installed_version() -> str:
