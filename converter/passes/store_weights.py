@@ -61,9 +61,14 @@ class StoreWeights(Pass):
 
 
 def has_real_weights(graph: Graph, node: Node) -> bool:
-    """Whether a node is a convolution of real values with weights other than -1 and +1."""
+    """Whether a node is a convolution of real values with weights other than -1 and +1.
+
+    A convolution that stands for no layer of the source holds the converter's own constants, such
+    as what the border and window sums add: a few bytes, in which rounding costs whole decisions.
+    """
     return (
         isinstance(node.op, Conv2D)
+        and bool(node.sources)
         and graph.types[node.inputs[0]].dtype == DataType.F32
         and node.op.stored_type == DataType.F32
     )

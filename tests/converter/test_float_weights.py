@@ -12,6 +12,7 @@ from phonebit.converter.interpreter import run
 from phonebit.converter.ir import FloatArray, Graph, Window
 from phonebit.converter.ops import Conv2D, Sign
 from phonebit.converter.passes.base import PassLog
+from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.converter.passes.round_float_weights import (
     HALF_ROUNDING,
     RoundFloatWeights,
@@ -200,3 +201,18 @@ def test_the_size_of_halves_is_two_bytes_each() -> None:
 def test_a_network_of_halves_runs_on_any_batch() -> None:
     graph = engine_graphs()["half_weights"]
     assert {a.shape[0] for a in run(graph, integer_inputs(graph, batch=3)).values()} == {3}
+
+
+@pytest.mark.parametrize("float_weights", ["f16", "i8"])
+def test_the_converters_own_constants_stay_exact(float_weights: FloatWeights) -> None:
+    """Weights of two values that are not opposite need a real convolution of window sums."""
+    net = Source((6, 6, 32))
+    value = net.add("sign", Sign(), "x")
+    two_valued = net.signs(32, 3, 3, 32) * np.float32(0.3) + np.float32(0.17)
+    value = net.add("conv", Conv2D(two_valued, SAME), value)
+    graph = net.done(net.add("dense", Conv2D(normal(10, 6, 6, 32), DENSE), value))
+    exact, rounded = (convert_graph(graph), convert_graph(graph, float_weights=float_weights))
+    before, after = op_of(exact.engine, "conv/maps"), op_of(rounded.engine, "conv/maps")
+    assert after.stored_as == DataType.F32
+    np.testing.assert_array_equal(after.weights, before.weights)
+    assert op_of(rounded.engine, "dense").stored_as != DataType.F32
