@@ -37,7 +37,7 @@ if typing.TYPE_CHECKING:
     from phonebit.network import Network
     from phonebit.planner.cost_models import collect
     from phonebit.planner.planning_files import plan
-    from phonebit.verification import verify
+    from phonebit.verification.verify import verify
 
     __version__: str
 

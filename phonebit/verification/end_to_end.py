@@ -81,7 +81,7 @@ class EndToEndChecker:
         first = first_differences(self._network, self._graph, values, trace, first_sample)
         self.check.samples += count
         self.check.same_argmax += int(np.count_nonzero(same))
-        self.check.weights_argmax += int(np.count_nonzero(weighted))
+        self.check.weights_class_changes += int(np.count_nonzero(~weighted))
         explained = (first.ties + first.zeros > 0) & ~first.mismatch
         self.check.samples_with_ties += int(np.count_nonzero(explained))
         self.check.ties += first.shown

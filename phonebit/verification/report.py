@@ -130,8 +130,8 @@ class EndToEndCheck:
             logits that it reads.
         tolerance: that is allowed where no float tie or exact zero explains a difference.
         precision: that was asked for; if it is not "exact", it explains every difference.
-        weights_argmax: inputs for which the source gives the same best class with the rounded
-            weights of the file, with which all else here is compared, as with its own.
+        weights_class_changes: inputs for which the source gives another best class with the
+            rounded weights of the file, with which all else here is compared, than with its own.
         weights_difference: largest difference between these two outputs of the source.
         samples_with_ties: inputs with a float tie or an exact zero on their way.
         ties: the float ties where engine and source first part, over all inputs, each as
@@ -147,7 +147,7 @@ class EndToEndCheck:
     max_abs_difference: float = 0.0
     tolerance: float = 0.0
     precision: str = "exact"
-    weights_argmax: int = 0
+    weights_class_changes: int = 0
     weights_difference: float = 0.0
     samples_with_ties: int = 0
     ties: list[str] = field(default_factory=list)
@@ -299,9 +299,8 @@ class VerificationReport:
         return (
             f"{len(rounded)} layer{'s' if len(rounded) > 1 else ''} as "
             f"{' and '.join(self.stored_as)} change sums by at most {worst.rounding:.1e} of the "
-            f"largest ({worst.name}); with them the source has the same argmax for "
-            f"{whole.weights_argmax:,} of {whole.samples:,} inputs, largest output difference "
-            f"{whole.weights_difference:.2g}"
+            f"largest ({worst.name}) and the class of {whole.weights_class_changes:,} of "
+            f"{whole.samples:,} inputs, outputs by at most {whole.weights_difference:.2g}"
         )
 
     @property
