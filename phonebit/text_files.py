@@ -7,6 +7,9 @@ memory, and none is nested deeply enough to end in a traceback.
 from __future__ import annotations
 
 import json
+import os
+import stat
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +27,8 @@ DAMAGED: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError
 def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
     """Read a text file; also of a device or pipe no more than the limit is read.
 
+    A pipe is read to its end if something writes to it; nobody waits for what may never come.
+
     Args:
         path: the file.
         what: it should be, with an article: "a file of samples".
@@ -33,8 +38,11 @@ def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
         InputError: if it is larger, or not UTF-8.
         OSError: if it cannot be read.
     """
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_at_once) as file:
         content = file.read(most_bytes + 1)
+        is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    if is_pipe and not content:
+        raise InputError("a pipe to which nothing writes", where=str(path))
     if len(content) > most_bytes:
         limit = f"at most {most_bytes >> 20} MiB"
         raise InputError(f"too large for {what}", where=str(path), expected=limit)
@@ -42,6 +50,14 @@ def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
         return content.decode()
     except UnicodeDecodeError:
         raise InputError(f"not {what}", where=str(path), expected="UTF-8 text") from None
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a pipe that nothing writes to, too, as one that is at its end."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "set_blocking") and sys.platform != "win32":
+        os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def parse_json(text: str, where: str) -> Any:

@@ -99,7 +99,7 @@ def timed_forward(network: Network, image: ImageInput) -> tuple[NDArray[np.float
 def print_classification(console: Console, result: Classification) -> None:
     """One image's classes on the terminal."""
     print_heading(console, result.image, result.latency_ms, result.changes)
-    console.print(_guess_table(result.guesses))
+    console.print(_guess_table(result.guesses, "█" if "utf" in console.encoding else "#"))
 
 
 def print_heading(
@@ -110,12 +110,12 @@ def print_heading(
     console.print(f"[bold]{escape(str(image))}[/]  {latency_ms:.3f} ms{changed}", soft_wrap=True)
 
 
-def _guess_table(guesses: list[Guess]) -> Table:
+def _guess_table(guesses: list[Guess], dot: str) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     table.add_column(justify="right")
     table.add_column()
     table.add_column(style="cyan")
     for guess in guesses:
-        bar = "█" * round(20 * guess.probability)
+        bar = dot * round(20 * guess.probability)
         table.add_row(f"{100 * guess.probability:.2f} %", escape(guess.label), bar)
     return table

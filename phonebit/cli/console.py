@@ -60,7 +60,8 @@ def messages() -> Console:
 
 def print_json(document: object) -> None:
     """Print one JSON document; numbers that JSON lacks (NaN, infinity) become null."""
-    text = json.dumps(_jsonable(document), indent=2, ensure_ascii=False, allow_nan=False)
+    in_ascii = "utf" not in (sys.stdout.encoding or "").lower()
+    text = json.dumps(_jsonable(document), indent=2, ensure_ascii=in_ascii, allow_nan=False)
     print(text.encode(errors="backslashreplace").decode())  # bytes that are no UTF-8 in paths
 
 
@@ -223,7 +224,7 @@ class ErrorReportingGroup(PlainHelp, TyperGroup):
         except (PhoneBitError, OSError) as error:
             if ctx.find_root().params.get("debug"):
                 raise
-            report_error(_error_text(error))
+            report_error(error_text(error))
             raise typer.Exit(EXIT_BAD_INPUT) from None
 
 
@@ -262,10 +263,11 @@ def _error_record(error: BaseException) -> dict[str, Any]:
     parts = ("what", "where", "expected", "got", "hint", "problems")
     known = {part: getattr(error, part) for part in parts if getattr(error, part, None)}
     texts = {part: value if part == "problems" else str(value) for part, value in known.items()}
-    return {"kind": type(error).__name__, "message": _error_text(error), **texts}
+    return {"kind": type(error).__name__, "message": error_text(error), **texts}
 
 
-def _error_text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """What a user is told of an error."""
     if isinstance(error, FileNotFoundError) and error.filename:
         return str(missing_file(error.filename, InputError))
     if isinstance(error, OSError) and not isinstance(error, PhoneBitError):

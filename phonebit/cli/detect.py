@@ -17,6 +17,7 @@ from phonebit.detection import Detection, Limits, detect
 from phonebit.detection.drawing import draw_detections
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
+from phonebit.images.fitting import to_mode
 from phonebit.images.image_files import ImageInput, open_image
 from phonebit.output_files import FileKind, check_output, write_output
 
@@ -122,7 +123,7 @@ def draw_into(target: Path, result: Detections, replace_any: bool) -> Path:
     Raises:
         InputError: if the file is the image or of another kind, or cannot be written.
     """
-    drawing = draw_detections(open_image(result.image).convert("RGB"), result.detections)
+    drawing = draw_detections(to_mode(open_image(result.image), "RGB", []), result.detections)
     kind = Image.registered_extensions()[target.suffix.lower()]
     stream = io.BytesIO()
     drawing.save(stream, kind)

@@ -23,7 +23,7 @@ from phonebit.cli.eval import evaluate
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
-from phonebit.cli.pipes import end_with_reader
+from phonebit.cli.pipes import end_with_reader, escape_unknown_characters
 from phonebit.cli.plan import plan
 from phonebit.cli.profile import profile
 from phonebit.cli.run import run
@@ -71,5 +71,6 @@ def main() -> None:
     Ends the process with 0, 1 (verify found a mismatch, a kernel failed its self-test), 2 (error)
     or 130 (interrupted); by SIGPIPE if what reads its output ends first.
     """
+    escape_unknown_characters()
     end_with_reader()
     app()

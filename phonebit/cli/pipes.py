@@ -1,4 +1,4 @@
-"""Output that nobody reads any more, as in ``phonebit ... | head -1``."""
+"""Output that nobody reads any more, as in ``phonebit ... | head -1``, or cannot be encoded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+def escape_unknown_characters() -> None:
+    """From now on, what an encoding lacks (``PYTHONIOENCODING=ascii``) is shown as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if type(stream) is io.TextIOWrapper:
+            stream.reconfigure(errors="backslashreplace")
 
 
 def end_with_reader() -> None:

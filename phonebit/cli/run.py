@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from phonebit.cli.classify import classify, print_classification
-from phonebit.cli.console import output, print_json
+from phonebit.cli.console import EXIT_BAD_INPUT, error_text, output, print_json, report_error
 from phonebit.cli.image_options import (
     ColorOption,
     ImageFlags,
@@ -56,7 +57,7 @@ TopOption = Annotated[
     typer.Option(min=1, metavar="N", help="Number of classes shown.", show_default="5"),
 ]
 ImagesArgument = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(metavar="IMAGE", help="Image files, folders, patterns, or - for stdin."),
 ]
 OutputOption = Annotated[
@@ -122,12 +123,14 @@ def run(
     Images are preprocessed as stored in the file; options override that. With
     -o the boxes of a detector are drawn into copies of the images.
     """
-    from phonebit.images.image_files import load_image, named_images
+    from phonebit.images.image_files import load_image, named_images, rule_for_levels
     from phonebit.images.rule_text import as_settings
     from phonebit.network import Network
     from phonebit.network.tasks import check_classifier, check_detector
 
-    images = named_images(images)
+    if "" in images:
+        raise InputError("an image without a name", hint="an unset variable of the shell?")
+    paths = named_images(map(Path, images))
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     network = Network.load(
         file,
@@ -139,24 +142,23 @@ def run(
     )
     chosen = task or (Task.detect if network.detection else Task.classify)
     _refuse_unused(network, chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
-    targets: list[Path] | None = None
+    targets: Sequence[Path | None] = [None] * len(paths)
     if chosen is Task.detect:
         from phonebit.cli.detect import drawing_targets
 
         check_detector(network)
         if to is not None:
-            targets = drawing_targets(images, to, [file, *flags.inputs()], force)
+            targets = drawing_targets(paths, to, [file, *flags.inputs()], force)
     else:
         check_classifier(network)
     info = network.inputs[0]
     rule = flags.rule_for(network, info)
-    loaded = (load_image(path, info, rule) for path in images)
+    rule_for_levels(rule, info)  # says that there is none before any image is read
+    one: Callable[..., dict[str, Any]] = partial(_classified, network, top=top or 5, quiet=as_json)
     if chosen is Task.detect:
-        documents = _detect(
-            network, loaded, targets, detection_limits(score, iou), force, quiet=as_json
-        )
-    else:
-        documents = _classify(network, loaded, top or 5, quiet=as_json)
+        limits = detection_limits(score, iou)
+        one = partial(_detected, network, limits=limits, force=force, quiet=as_json)
+    documents = _each(paths, targets, lambda path, to: one(load_image(path, info, rule), to))
     if as_json:
         document = {
             "file": str(file),
@@ -168,8 +170,35 @@ def run(
             "results": documents,
         }
         print_json(document)
-        return
-    output().print(f"[dim]{escape(served_by(network.device, network.isa, network.threads))}[/]")
+    else:
+        served = served_by(network.device, network.isa, network.threads)
+        output().print(f"[dim]{escape(served)}[/]")
+    if failed := sum("error" in document for document in documents):
+        report_error(f"{failed} of {len(documents)} images failed")
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _each(
+    paths: Sequence[Path],
+    targets: Sequence[Path | None],
+    compute: Callable[[Path, Path | None], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The result of each image, or its error, which ends nothing unless the image is the only one.
+
+    Raises:
+        InputError: for the only image.
+        OSError: for the only image.
+    """
+    documents = []
+    for path, target in zip(paths, targets, strict=True):
+        try:
+            documents.append(compute(path, target))
+        except (InputError, OSError) as error:
+            if len(paths) == 1:
+                raise
+            report_error(error_text(error))
+            documents.append({"picture": str(path), "error": error_text(error)})
+    return documents
 
 
 def _refuse_unused(
@@ -193,38 +222,32 @@ def _refuse_unused(
         )
 
 
-def _classify(
-    network: Network, images: Iterable[ImageInput], top: int, *, quiet: bool
-) -> list[dict[str, Any]]:
-    documents = []
-    for image in images:
-        result = classify(network, image, top)
-        documents.append(result.to_dict())
-        if not quiet:
-            print_classification(output(), result)
-    return documents
+def _classified(
+    network: Network, image: ImageInput, _target: None, *, top: int, quiet: bool
+) -> dict[str, Any]:
+    result = classify(network, image, top)
+    if not quiet:
+        print_classification(output(), result)
+    return result.to_dict()
 
 
-def _detect(
+def _detected(
     network: Network,
-    images: Iterable[ImageInput],
-    targets: list[Path] | None,
+    image: ImageInput,
+    target: Path | None,
+    *,
     limits: Limits,
     force: bool,
-    *,
     quiet: bool,
-) -> list[dict[str, Any]]:
+) -> dict[str, Any]:
     from phonebit.cli.detect import detect_in, draw_into, print_detections
 
-    documents = []
-    for index, image in enumerate(images):
-        result = detect_in(network, image, limits)
-        if targets is not None:
-            result.drawn = draw_into(targets[index], result, force)
-        documents.append(result.to_dict())
-        if not quiet:
-            print_detections(output(), result)
-    return documents
+    result = detect_in(network, image, limits)
+    if target is not None:
+        result.drawn = draw_into(target, result, force)
+    if not quiet:
+        print_detections(output(), result)
+    return result.to_dict()
 
 
 def detection_limits(score: float | None, iou: float | None, usual: Limits | None = None) -> Limits:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from phonebit.errors import InputError
 
+NUMBER: Final = re.compile("[0-9]{1,9}")
 SHOWN = 5
 """Unknown names in a message."""
 
@@ -45,7 +47,7 @@ class ClassNames:
         if not unknown:
             indices = {name: _find(known, name) for name in names}
             return ClassMatch({n: i for n, i in indices.items() if i is not None}, "labels")
-        numbers = {name: int(name) for name in names if name.isascii() and name.isdigit()}
+        numbers = {name: int(name) for name in names if NUMBER.fullmatch(name)}
         if len(numbers) == len(set(names)) and max(numbers.values()) < self.count:
             return ClassMatch(numbers, "numbers")
         if len(unknown) == len(set(names)) == self.count:

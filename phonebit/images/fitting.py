@@ -30,8 +30,14 @@ MODES: Final = {
 }
 STORAGE_MODES: Final = frozenset({"1", "P", "PA", "LA", "La", "RGBa"})
 """Forms of storage: leaving them changes nothing that a user would want to know."""
+LEVEL_MODES: Final = STORAGE_MODES | {"L", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV"}
+"""Of 8-bit levels, from which Pillow converts to each of ``MODES``."""
 FORMATS: Final = {"L": 0, "RGB": 1, "RGBA": 2}
 """Numbers of the C++ library's image formats."""
+
+_BETWEEN: Final = {"La": "LA", "RGBa": "RGBA"}
+"""Pillow does not convert from each mode to each."""
+_NUMBERS: Final = {"I": ", 32-bit integers", "F": ", 32-bit floats", "LAB": ", CIE L*a*b*"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ def fit_image(
         )
     changes: list[str] = []
     image = _image(given) if isinstance(given, np.ndarray) else given
-    image = _to_mode(image, MODES[color], changes)
+    image = to_mode(image, MODES[color], changes)
     pixels = {"format": FORMATS[image.mode], "width": image.width, "height": image.height}
     planes = [np.ascontiguousarray(image, np.uint8)]
     array, (scaled_width, scaled_height, left, top) = load_runtime().prepare_image(
@@ -103,17 +109,30 @@ def _image(levels: NDArray[np.uint8]) -> Image.Image:
     return Image.fromarray(levels[..., 0] if levels.shape[2:] == (1,) else levels)
 
 
-def _to_mode(image: Image.Image, mode: str, changes: list[str]) -> Image.Image:
+def to_mode(image: Image.Image, mode: str, changes: list[str]) -> Image.Image:
+    """An image as 8-bit levels of a mode; what that changes is appended to ``changes``.
+
+    Raises:
+        InputError: if nobody can say which of its numbers are black and white.
+    """
     from PIL import Image
 
-    if image.mode == "I" or image.mode.startswith("I;16"):
+    if image.mode.startswith("I;16"):
         changes.append("16-bit levels shortened to 8")
-        levels = np.asarray(image).astype(np.int64) >> 8
-        image = Image.fromarray(np.clip(levels, 0, 255).astype(np.uint8))
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode == mode:
         return image
+    if image.mode not in LEVEL_MODES:
+        raise InputError(
+            "an image whose numbers are no levels",
+            expected="8 or 16 bits per channel: grey, RGB, CMYK, YCbCr or a palette",
+            got=f"Pillow's mode {image.mode}{_NUMBERS.get(image.mode, '')}",
+            hint="convert it to 8-bit levels first",
+        )
     if image.mode not in STORAGE_MODES:
         changes.append(f"converted from {image.mode} to {mode}")
+    if image.mode in _BETWEEN:
+        image = image.convert(_BETWEEN[image.mode])
     return image.convert(mode)
 
 

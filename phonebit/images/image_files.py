@@ -65,7 +65,17 @@ def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Imag
         InputError: if the file is no readable image, the input takes no images, or a
             real-valued input comes without a rule.
     """
-    fitted = rule_for_levels(rule, info).fit(open_image(path), info)
+    chosen, image = rule_for_levels(rule, info), open_image(path)
+    try:
+        fitted = chosen.fit(image, info)
+    except InputError as error:
+        raise InputError(
+            error.what,
+            where=str(path) if error.where is None else f"{path}: {error.where}",
+            expected=error.expected,
+            got=error.got,
+            hint=error.hint,
+        ) from error
     return ImageInput(path, fitted.array, fitted.changes, fitted.placement)
 
 
@@ -170,7 +180,9 @@ def decode_image(image: Path | bytes) -> Image.Image:
         try:
             opened = Image.open(stream, formats=FORMATS)
             opened.load()
-            return ImageOps.exif_transpose(opened)
+            upright = ImageOps.exif_transpose(opened)
+            has_16_bits = opened.mode == "I" and opened.format in ("PNG", "PPM")  # at most
+            return upright.convert("I;16") if has_16_bits else upright
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise InputError("the image is too large", where=where, got=error) from error
         except Exception as error:  # decoders of damaged files raise nearly anything
@@ -185,12 +197,19 @@ def decode_image(image: Path | bytes) -> Image.Image:
 def _open(image: Path | bytes) -> BinaryIO:
     if isinstance(image, bytes):
         return io.BytesIO(image)
-    return io.BytesIO(_standard_input()) if image == STANDARD_INPUT else image.open("rb")
+    if image == STANDARD_INPUT:
+        return io.BytesIO(_standard_input())
+    try:
+        return image.open("rb")
+    except ValueError as error:
+        raise InputError("no name of a file", where=repr(str(image)), got=error) from error
 
 
 @cache
 def _standard_input() -> bytes:
     """Read once: an image is opened again to draw boxes into it."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed", where="-", hint="pipe an image into it")
     return sys.stdin.buffer.read()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
 from pathlib import Path
@@ -53,7 +54,11 @@ def test_every_form_of_images_gives_the_same_labels(u8_file: Path, pictures: lis
 def test_broken_images_are_rows_with_their_error(u8_file: Path, pictures: list[Path]) -> None:
     predictor = BatchPredictor(u8_file.read_bytes(), "picture", device="cpu", threads=1)
     good = pictures[0].read_bytes()
-    batch = {"picture": column(good, b"text", None, good[:90], np.zeros((2, 2, 7), np.uint8), good)}
+    odd = io.BytesIO()
+    Image.new("LAB", (8, 8)).save(odd, "TIFF")
+    batch = {
+        "picture": column(good, b"text", odd.getvalue(), None, np.zeros((2, 2, 7), np.uint8), good)
+    }
     found = predictor(batch)
     assert found["class_index"][[0, 5]].tolist() == [9, 9]
     assert (

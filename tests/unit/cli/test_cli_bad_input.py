@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from PIL import Image
 
 from phonebit.cli.main import app
 from phonebit.converter.convert import convert
-from phonebit.errors import ConversionError, UnsupportedLayerError
+from phonebit.errors import ConversionError, InputError, UnsupportedLayerError
+from phonebit.images.image_files import _standard_input
+from phonebit.images.labels import read_labels
 from support.cli_process import Cli
 
 
@@ -43,7 +48,68 @@ def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_
     cut.write_bytes(pictures[0].read_bytes()[:100])
     assert "cut.png" in cli.refused("run", u8_file, cut)
     assert "no such file" in cli.refused("run", u8_file, tmp_path / "none.png")
-    assert "cut.png" in cli.refused("run", u8_file, tmp_path)
+
+
+def test_broken_pictures_among_others_are_listed(
+    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path
+) -> None:
+    for name in ("a", "d"):
+        (tmp_path / f"{name}.png").write_bytes(pictures[0].read_bytes())
+    (tmp_path / "b.png").write_bytes(pictures[0].read_bytes()[:100])
+    Image.new("LAB", (8, 8)).save(tmp_path / "c.tif")
+    Image.new("L", (1, 65535)).save(tmp_path / "e.png")
+    done = cli("run", u8_file, tmp_path)
+    assert (done.code, "Traceback" in done.err) == (2, False)
+    assert done.err.splitlines()[-1] == "error: 3 of 5 images failed"
+    assert all(str(tmp_path / name) in done.err for name in ("b.png", "c.tif", "e.png"))
+    results = cli("run", u8_file, tmp_path, "--json").document["results"]
+    assert ["error" in result for result in results] == [False, True, True, False, True]
+    assert results[0]["top"] == results[3]["top"]
+
+
+def test_an_empty_name_is_no_picture(cli: Cli, u8_file: Path) -> None:
+    assert "without a name" in cli.refused("run", u8_file, "")
+
+
+def test_characters_that_an_encoding_lacks_are_escaped(
+    u8_file: Path, pictures: list[Path], tmp_path: Path
+) -> None:
+    picture = tmp_path / "ä.png"
+    picture.write_bytes(pictures[0].read_bytes())
+    for arguments, shown in (([], r"\xe4.png"), (["--json"], r"\u00e4.png")):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "phonebit", "run", u8_file, picture, *arguments],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert shown in done.stdout.decode("ascii")
+
+
+def test_a_closed_standard_input_is_no_picture(
+    cli: Cli, u8_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _standard_input.cache_clear()
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is closed" in cli.refused("run", u8_file, "-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_labels_are_read_from_a_pipe_that_something_writes_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "labels"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="nothing writes"):
+        read_labels(pipe)
+    both = os.open(pipe, os.O_RDWR)
+    writer = os.open(pipe, os.O_WRONLY)
+    os.write(writer, b"cat\ndog\n")
+    threading.Timer(0.1, os.close, [writer]).start()
+    found: list[str] = []
+    reading = threading.Thread(target=lambda: found.extend(read_labels(pipe)))
+    reading.start()
+    os.close(both)
+    reading.join(10)
+    assert found == ["cat", "dog"]
 
 
 def test_a_file_name_is_never_markup(cli: Cli, u8_file: Path, tmp_path: Path) -> None:

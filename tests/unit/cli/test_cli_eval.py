@@ -142,6 +142,7 @@ def test_detectors_on_both_kinds_of_annotations(cli: Cli, tmp_path: Path) -> Non
         ("x.csv", "a.png", "line 1"),
         ("x.csv", "a.png,cat", "'cat'"),
         ("x.csv", "", "no images"),
+        ("x.csv", f"a.png,{'9' * 5000}", "no classes of the network"),
         ("x.npz", "no archive", "not a file of arrays"),
         ("x.parquet", "", "not a data set"),
         ("gone.csv", None, "no such file"),
@@ -155,6 +156,12 @@ def test_what_is_no_data_set(
         (tmp_path / name).write_text(content)
     (tmp_path / "folder").mkdir()
     assert sentence in cli.refused("eval", tiny_file, tmp_path / name, "--device", "cpu")
+
+
+def test_a_name_that_no_file_can_have(cli: Cli, tiny_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a\0.png,0")
+    done = cli("eval", tiny_file, tmp_path / "x.csv", "--device", "cpu", "--json")
+    assert (done.code, "no name of a file" in done.document["images"][0]["error"]) == (2, True)
 
 
 def test_nothing_but_broken_images(cli: Cli, tiny_file: Path, tmp_path: Path) -> None:

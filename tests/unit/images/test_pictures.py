@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from phonebit import InputError
+from phonebit.images.fitting import LEVEL_MODES, to_mode
 from phonebit.images.image_files import PLAIN_LEVELS, image_files, load_image
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
@@ -48,6 +49,36 @@ def test_sixteen_bits_keep_their_upper_half(tmp_path: Path) -> None:
     picture = load_image(tmp_path / "deep.png", GREY, None)
     np.testing.assert_array_equal(picture.array[..., 0], deep >> 8)
     assert picture.changes == ("16-bit levels shortened to 8",)
+
+
+@pytest.mark.parametrize("suffix", ["png", "pgm"])
+def test_sixteen_bits_are_never_taken_for_thirty_two(tmp_path: Path, suffix: str) -> None:
+    """Some versions of Pillow give both formats' 16 bits as its mode I."""
+    deep = np.arange(24, dtype=np.uint16).reshape(4, 6) * 2700
+    path = tmp_path / f"deep.{suffix}"
+    Image.fromarray(deep).save(path)
+    np.testing.assert_array_equal(load_image(path, GREY, None).array[..., 0], deep >> 8)
+
+
+@pytest.mark.parametrize("mode", sorted(LEVEL_MODES))
+def test_levels_of_every_mode_become_those_of_every_input(mode: str) -> None:
+    """A grey image has the same levels however it is stored; CMYK and YCbCr round."""
+    grey = Image.fromarray(np.arange(0, 240, 10, np.uint8).reshape(4, 6))
+    alpha = grey.convert({"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
+    stored = (grey if mode in ("P", "PA") else alpha).convert(mode)
+    for wanted in ("L", "RGB", "RGBA"):
+        levels = np.asarray(to_mode(stored, wanted, [])).reshape(4, 6, -1)[..., :3]
+        if mode != "1":
+            expected = np.broadcast_to(np.asarray(grey)[..., None], levels.shape)
+            np.testing.assert_allclose(levels, expected, atol=2, rtol=0)
+
+
+@pytest.mark.parametrize("mode", ["I", "F", "LAB"])
+def test_numbers_that_are_no_levels_are_refused_by_name(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "x.tif"
+    Image.new(mode, (6, 4), 1 if mode != "LAB" else (50, 0, 0)).save(path)
+    with pytest.raises(InputError, match=rf"x\.tif: .*no levels.*mode {mode},"):
+        load_image(path, GREY, None)
 
 
 def test_another_size_is_resized_whole(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 from phonebit import InputError, Network
 from phonebit.cli.verify_inputs import read_inputs
+from phonebit.images.array_files import read_arrays
 from support.cli_process import Cli
 
 
@@ -69,3 +73,33 @@ def test_objects_in_a_file_are_never_loaded(network: Network, tmp_path: Path) ->
     np.save(path, np.array([{"a": 1}], object), allow_pickle=True)
     with pytest.raises(InputError, match="not a file of arrays"):
         read_inputs(network, path, None, 0, None)
+
+
+def test_arrays_far_larger_than_their_file_are_refused(network: Network, tmp_path: Path) -> None:
+    bomb, lie = tmp_path / "bomb.npz", tmp_path / "lie.npz"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(2):  # each is below the limit
+            with archive.open(f"{number}.npy", "w") as member:
+                np.save(member, np.zeros((150 << 20, 1), np.uint8))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (2**40, 28)}
+    )
+    with zipfile.ZipFile(lie, "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    (tmp_path / "lie.npy").write_bytes(header.getvalue())
+    for path in (bomb, lie, tmp_path / "lie.npy"):
+        with pytest.raises(InputError, match=rf"{path.name}: its arrays are far larger"):
+            read_inputs(network, path, None, 0, None)
+
+
+def test_damaged_arrays_are_no_arrays(network: Network, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=levels(2))
+    whole, rng = (tmp_path / "x.npz").read_bytes(), np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=2):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "x.npz").write_bytes(damaged)
+        with suppress(InputError, OSError):
+            read_arrays(tmp_path / "x.npz")
