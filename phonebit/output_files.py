@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,22 +94,30 @@ def write_output(
     write_atomically(path, content)
 
 
+def _private(path: str, flags: int) -> int:
+    """For the user alone until it has the permissions that it shall have."""
+    return os.open(path, flags, 0o600)
+
+
 def write_atomically(path: AnyPath, content: bytes) -> None:
     """Replaces ``path`` by ``content`` in one step: readers see the old file or the whole new one.
 
     The bytes go to a temporary file in the same folder, reach the disk, and only then take the
-    name; on any failure the old file is untouched and the temporary one is removed. A symbolic link
-    is replaced itself, what it points to stays.
+    name; on any failure the old file is untouched and the temporary one is removed. The new file
+    has the old one's permissions. A symbolic link is replaced itself, what it points to stays.
 
     Raises:
         OSError: The folder is missing, read-only or full.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    temporary = target.with_name(f".phonebit-{secrets.token_hex(8)}")  # no longer than any name may
+    replaced = target.lstat().st_mode if target.exists() else stat.S_IFLNK
     try:
-        with temporary.open("xb") as stream:
+        with open(temporary, "xb", opener=_private if stat.S_ISREG(replaced) else None) as stream:
             stream.write(content)
             stream.flush()
+            if stat.S_ISREG(replaced):
+                temporary.chmod(stat.S_IMODE(replaced) & 0o777)
             os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException as error:

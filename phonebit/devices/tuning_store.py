@@ -10,11 +10,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
+import sys
+import warnings
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from phonebit.errors import InputError
+from phonebit.errors import InputError, PhoneBitWarning
 from phonebit.output_files import HEAD_BYTES, FileKind, check_output, write_atomically
 from phonebit.text_files import read_text
 
@@ -27,8 +31,30 @@ def cache_folder() -> Path | None:
 
     Returns:
         PHONEBIT_CACHE_DIR, else XDG_CACHE_HOME/phonebit, else ~/.cache/phonebit; None if there is
-        no home. It need not exist.
+        no home, or everybody can write to the folder. It need not exist.
     """
+    folder = _chosen_folder()
+    return None if folder is None or _is_everybodys(folder) else folder
+
+
+@cache
+def _is_everybodys(folder: Path) -> bool:
+    """Whether others could put programs there, which is said once."""
+    try:
+        found = sys.platform != "win32" and folder.stat().st_mode & stat.S_IWOTH != 0
+    except OSError:
+        return False
+    if found:
+        warnings.warn(
+            f"{folder}: everybody can write to this cache folder, so it is not used; "
+            "chmod o-w, or set PHONEBIT_CACHE_DIR",
+            PhoneBitWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _chosen_folder() -> Path | None:
     own = os.environ.get("PHONEBIT_CACHE_DIR")
     if own:
         return Path(own)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -263,7 +265,7 @@ def test_unknown_optional_sections_are_skipped_and_unknown_required_ones_refused
 
 
 def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(ModelFormatError, match=r"none\.pbit.*cannot be read"):
+    with pytest.raises(ModelFormatError, match=r"none\.pbit: no such file"):
         read_graph(tmp_path / "none.pbit")
 
 
@@ -277,6 +279,28 @@ def test_writing_replaces_in_one_step_and_leaves_no_temporary_file(tmp_path: Pat
     assert target.read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["model.pbit"]
     assert target.stat().st_mode & 0o444
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o400])
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    target, new = tmp_path / "model.pbit", tmp_path / "new.pbit"
+    target.write_bytes(b"old")
+    target.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        write_atomically(target, b"new")
+        write_atomically(new, b"new")
+    finally:
+        os.umask(before)
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"new", mode)
+    assert new.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_name_may_be_as_long_as_any(tmp_path: Path) -> None:
+    for name in ("n" * 250 + ".pbit", "n"):
+        write_atomically(tmp_path / name, b"new")
+        assert (tmp_path / name).read_bytes() == b"new"
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

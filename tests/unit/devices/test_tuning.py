@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from phonebit import DeviceError, InputError
+from phonebit import DeviceError, InputError, PhoneBitWarning
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.devices.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune_layers
 from phonebit.devices.tuning_store import (
@@ -307,6 +308,17 @@ def test_an_export_into_what_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a tuning table"):
         export_tuning(table, [line("a", "x")])
     assert table.read_bytes() == b"\xff\xfe"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no permissions of POSIX")
+def test_a_cache_folder_that_everybody_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(tmp_path))
+    tmp_path.chmod(0o777)
+    with pytest.warns(PhoneBitWarning, match="everybody can write"):
+        assert cache_folder() is None
+    assert cache_folder() is None  # without saying it again
 
 
 def test_the_cache_folder_follows_the_environment(
