@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.ir import Array, FloatArray, TensorType
 from phonebit.converter.ops.base import BIT, F32, ValueOperator, check_per_channel
@@ -18,10 +19,11 @@ class PlaneSum(ValueOperator):
     The node's inputs are n BIT values of one shape; the result is F32. As a thermometer, the lowest
     threshold's is the first (b_i is +1 where v >= thresholds[i], so b_0 >= b_1 >= ...). If
     ``binary``, they are the bits of the level, the lowest first, and scales[i] is 2^i scales[0].
+    ``offset`` is float64 where a level is 0 only if the offset is not rounded.
     """
 
     scales: FloatArray
-    offset: FloatArray
+    offset: NDArray[np.floating]
     binary: bool = False
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
@@ -41,3 +43,9 @@ class PlaneSum(ValueOperator):
         for scale, plane in zip(self.scales, operands, strict=True):
             total += scale.astype(np.float64) * plane
         return total.astype(np.float32)
+
+    @property
+    def size(self) -> NDArray[np.float64]:
+        """The largest magnitude of each channel's sums: what their rounding is relative to."""
+        total: NDArray[np.float64] = np.abs(self.scales).sum(axis=0) + np.abs(self.offset)
+        return total

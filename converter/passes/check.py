@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Node, Values
-from phonebit.converter.ops import Input, Quantize
+from phonebit.converter.ops import Input, PlaneSum, Quantize
 from phonebit.converter.ops.epilogue import Count, Epilogue, EpilogueOp
 from phonebit.converter.ops.epilogue.functions import Round
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
@@ -174,6 +174,8 @@ def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[
         if isinstance(op, Quantize):
             near = _within_rounding(op.borders(operands[0]))
             return np.float32(np.abs(np.diff(op.values)).max()) * near
+        if isinstance(op, PlaneSum):  # levels that are 0 may be sums of what is not
+            return FLOAT_TOLERANCE * op.size
         if not isinstance(op, EpilogueOperator):
             return np.zeros(1, np.float32)
 

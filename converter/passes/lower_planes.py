@@ -38,8 +38,10 @@ class LowerPlanes(Pass):
                 if level is None:
                     self._lower(graph, node, node.op)
                 else:
-                    low, step = node.op.offset - node.op.scales.sum(axis=0), 2 * node.op.scales[0]
-                    replace_node(graph, node, _scaled(node, level, step, low, node.value))
+                    low = node.op.offset - node.op.scales.sum(axis=0, dtype=np.float64)
+                    step = 2 * node.op.scales[0]
+                    scaled = _scaled(node, level, step, low.astype(np.float32), node.value)
+                    replace_node(graph, node, scaled)
         refresh_types(graph)
 
     @staticmethod
@@ -51,7 +53,7 @@ class LowerPlanes(Pass):
             name = node.name if index == last else f"{node.name}/level{index}"
             term = fresh_value(graph, f"{node.value}/term{index}")
             value = node.value if last == 0 else term
-            bias = op.offset if index == 0 else np.zeros_like(op.offset)
+            bias = (op.offset if index == 0 else np.zeros_like(op.offset)).astype(np.float32)
             added.append(_scaled(replace(node, name=name), bits, op.scales[index], bias, value))
             if index:
                 value = node.value if index == last else fresh_value(graph, f"{term}/sum")

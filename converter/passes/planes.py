@@ -14,19 +14,20 @@ from phonebit.format.records import DataType
 
 MAX_PLANES = 15
 """A value of 16 levels, 4 bits. Beyond, as many xor-popcounts cost more than they save."""
+ROUNDING = 1e-6
+"""Relative error of a level's number that float32 arithmetic on its value explains."""
 
 
 @dataclass(frozen=True)
 class Planes:
     """A value as offset[c] + sum over i of scales[i, c] * bits_i, with bits of -1/+1.
 
-    ``bits`` are names of BIT values; ``scales`` has shape (planes, C), ``offset`` (C,). ``binary``
-    as in PlaneSum.
+    ``bits`` are names of BIT values; the rest is as in PlaneSum.
     """
 
     bits: list[str]
     scales: FloatArray
-    offset: FloatArray
+    offset: NDArray[np.floating]
     binary: bool = False
 
     @property
@@ -81,12 +82,17 @@ def planes_of(graph: Graph, value: str) -> Planes | None:
 def binary_sum(low: NDArray[np.float64], high: NDArray[np.float64], count: int) -> PlaneSum:
     """The sum of ``count`` binary planes that is low[c] where no bit is set, high[c] where all are.
 
-    The value is low + s * sum of 2^i (b_i + 1) / 2, with s = (high - low) / (2^count - 1).
+    The value is low + s * sum of 2^i (b_i + 1) / 2, with s = (high - low) / (2^count - 1). A level
+    of 0 (and 0 half-way between two) is exactly that: the offset is a multiple of the rounded s.
     """
-    step = (high - low) / (2**count - 1)
-    scales = step * 2.0 ** np.arange(-1, count - 1)[:, None]
-    offset = (low + high) / 2
-    return PlaneSum(scales.astype(np.float32), offset.astype(np.float32), binary=True)
+    most = 2**count - 1
+    step = (high - low) / most
+    scales = (step * 2.0 ** np.arange(-1, count - 1)[:, None]).astype(np.float32)
+    zero = -low / np.where(step, step, 1)
+    whole = np.round(2 * zero) / 2
+    zero = np.where(np.abs(zero - whole) <= ROUNDING * np.maximum(1, whole), whole, zero)
+    offset = np.where(step, scales[0].astype(np.float64) * (most - 2 * zero), low)
+    return PlaneSum(scales, offset, binary=True)
 
 
 def from_levels(levels: NDArray[np.floating]) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ from phonebit.converter.ops import (
     Elementwise,
     MaxPool2D,
     Quantize,
+    Sign,
 )
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Round
@@ -201,3 +202,26 @@ def test_quantizers_that_meet_in_a_convolution_take_one_form(bits: int) -> None:
     engine = convert_graph(net.done(c, own)).engine
     assert planes(engine) in ([], [bits, bits])
     assert isinstance(node_of(engine, "c").op, BinaryConv2D)
+
+
+@pytest.mark.parametrize(("levels", "signed"), [(8, False), (16, False), (7, True), (64, False)])
+def test_a_quantizer_whose_values_are_all_zero_converts_and_gives_zeros(
+    levels: int, signed: bool, tmp_path: Path
+) -> None:
+    """The planes' sum is 0 then, too: a sign of it is that of 0."""
+    net = Source((5, 4, 64))
+    steps = uniform(levels, signed=signed)
+    zeros = net.step("zeros", ScaleBias(np.zeros(64, np.float32), np.zeros(64, np.float32)), "x")
+    q = net.add("q", Quantize(steps.thresholds, steps.values * np.float32(0.2)), zeros)
+    c = net.add("c", Conv2D(net.signs(16, 3, 3, 64), SAME), q)
+    s = net.add("s", Sign(), q)
+    d = net.add("d", Conv2D(net.signs(16, 3, 3, 64), SAME), s)
+    conversion = convert_graph(net.done(q, c, d))
+    assert planes(conversion.engine) == [(levels - 1).bit_length()]
+    path = tmp_path / "net.pbit"
+    path.write_bytes(conversion.content)
+    x = integers(net.graph)
+    outputs = Network.load(path, device="cpu").forward(x)
+    assert not outputs[q].any()
+    np.testing.assert_allclose(outputs[c], 0, atol=1e-5)  # of terms up to 0.1 * 15 * 9 * 64
+    np.testing.assert_array_equal(outputs[d], run(net.graph, x)[d])
