@@ -2,11 +2,11 @@
 
 A quantized input is x = offset[c] + s[c] * sum_i u_i b_i with bits b_i of -1/+1 and units u_i: all
 1, or 2^i (passes/planes.py). The weights, after s has been multiplied into them, are
-w * s = alpha[o] * sum_j w_j + beta[o] with signs w_j. With p_i as the value that padded taps have
-in plane i, and z the real number that the network pads with::
+w * s = alpha[o] * sum_j v_j[o] w_j + beta[o] with signs w_j and units v_j. With p_i as the value
+that padded taps have in plane i, and z the real number that the network pads with::
 
-    sum w x = alpha * sum_ij u_i conv(b_i, w_j; p_i)   xor and popcount
-            + beta * sum_i window_sum(b_i)             one number a pixel, for all channels
+    sum w x = alpha * sum_ij u_i v_j conv(b_i, w_j; p_i)   xor and popcount
+            + beta * sum_i u_i window_sum(b_i)             one number a pixel, for all channels
             + sum over taps in the map of w * (offset - z)
             + sum over all taps of w * z
 
@@ -69,12 +69,12 @@ def binary_form(op: Conv2D, planes: Planes) -> BinaryForm | str:
     groups = (op.groups, op.weights.shape[0], planes.offset.size)
     factors = factor_weights((op.weights * _per_tap(scale, *groups)).astype(np.float32))
     if factors is None:
-        return "weights are not a scale per filter times -1/+1"
+        return "the weights of a filter have more than four values"
     offset = planes.offset.astype(np.float64)
     weights = op.weights.astype(np.float64)
+    if np.any(factors.beta) and op.groups != 1:  # a window has a sum for each group
+        factors = factors.without_beta()
     beta = bool(np.any(factors.beta))
-    if beta and planes.binary:
-        return "weights of two values that are not opposite, on binary planes"
     pads: list[int] | None = [0] * planes.count
     if any(op.window.pads):
         pads = None if beta else _pad_levels(op.pad_value, planes, scale)

@@ -173,8 +173,10 @@ def _costs(graph: Graph, node: Node, count: int) -> tuple[float, float] | None:
     op = node.op
     assert isinstance(op, Conv2D)
     factors = factor_weights(op.weights)
-    if factors is None or np.any(factors.beta):
+    if factors is None:
         return None
+    if np.any(factors.beta) and op.groups != 1:
+        factors = factors.without_beta()
     planes, arrays = count.bit_length(), len(factors.signs)
     taps, channels = int(np.prod(op.weights.shape[1:3])), op.weights.shape[3]
     if taps * channels * arrays * 2**planes >= LARGEST_SUM:
@@ -187,7 +189,7 @@ def _costs(graph: Graph, node: Node, count: int) -> tuple[float, float] | None:
     binary = outputs * (sums * one + (sums - 1) * ADDED_NS) + inputs * packed * planes
     if count > MAX_PLANES:
         return binary, outputs * taps * channels / FLOAT_MACS
-    if op.groups == 1:
+    if op.groups == 1 and not factors.has_units:
         other = outputs * _words(count * arrays * channels) * taps / BINARY_MACS
     else:
         other = outputs * count * arrays * (one + ADDED_NS)

@@ -18,7 +18,7 @@ from phonebit.converter.passes.base import (
 )
 from phonebit.converter.passes.binary_form import BinaryForm, binary_form
 from phonebit.converter.passes.planes import Planes, planes_of
-from phonebit.converter.passes.two_valued import all_ones, split_scale
+from phonebit.converter.passes.two_valued import all_ones, factor_weights, split_scale
 from phonebit.format.records import DataType
 
 
@@ -126,12 +126,13 @@ class _Rewrite:
         return fresh_value(self.graph, f"{self._value}/{suffix}")
 
     def _integers(self, total: str) -> list[Node]:
-        """sum_ij u_i conv(b_i, w_j)."""
+        """sum_ij u_i v_j conv(b_i, w_j)."""
         planes, factors = self.planes, self.form.factors
         pairs = [(plane, signs) for plane in range(planes.count) for signs in factors.signs]
+        units = [planes.units[i] * unit for i in range(planes.count) for unit in factors.units]
         if len(pairs) == 1:
             return [self._convolution(self.node.name, planes.bits[0], pairs[0], total)]
-        if self.op.groups == 1 and not planes.binary:
+        if self.op.groups == 1 and not planes.binary and not factors.has_units:
             stacked = Node(
                 self._name("planes"), Concat(), [planes.bits[plane] for plane, _ in pairs]
             )
@@ -145,7 +146,7 @@ class _Rewrite:
             name = self.node.name if index == 0 else f"{self.node.name}/plane{index}"
             own = self._name(f"sum{index}")
             added.append(self._convolution(name, planes.bits[plane], (plane, signs), own))
-            unit = np.full(len(self.op.weights), planes.units[plane], np.float32)
+            unit = units[index].astype(np.float32)
             if not all_ones(unit):
                 step, counted = ScaleBias(unit, np.zeros_like(unit)), own
                 own = self._name(f"weighted{index}")
@@ -187,18 +188,22 @@ class _Rewrite:
         if border is not None:
             columns.append(border)
         weights = np.stack(columns, axis=3).astype(np.float32)
-        bits = self.planes.bits
-        added: list[Node] = []
-        source = bits[0]
-        if len(bits) > 1 and beta.any():
-            source = self._name("all_planes")
-            added.append(Node(source, Concat(), list(bits), value=source))
-        channels = self.planes.offset.size * (len(bits) if beta.any() else 1)
-        scale = [1.0] * bool(beta.any()) + [0.0] * (border is not None)
-        ones = np.ones((len(scale), 1, 1, channels), np.int8)
-        step = ScaleBias(np.array(scale, np.float32), 1 - np.array(scale, np.float32))
+        scale = np.array([1.0] * bool(beta.any()) + [0.0] * (border is not None), np.float32)
         sums, features, maps = self._name("pixel_sums"), self._name("pixels"), self._name("maps")
-        added.append(Node(sums, BinaryConv2D(ones, Window((1, 1))), [source], value=sums))
-        added.append(Node(features, Elementwise(Epilogue([step])), [sums], value=features))
-        added.append(Node(maps, Conv2D(weights, self.op.window), [features], value=maps))
-        return added
+        return [
+            *self._pixel_sums(len(scale), bool(beta.any()), sums),
+            Node(features, Elementwise(Epilogue([ScaleBias(scale, 1 - scale)])), [sums], features),
+            Node(maps, Conv2D(weights, self.op.window), [features], maps),
+        ]
+
+    def _pixel_sums(self, count: int, of_all: bool, value: str) -> list[Node]:
+        """``count`` times each pixel's sum over all planes, or if not ``of_all``, over any."""
+        planes = self.planes
+        if not of_all:
+            planes = replace(planes, bits=planes.bits[:1], scales=planes.scales[:1])
+        ones = np.ones((count, 1, 1, planes.offset.size), np.float32)
+        factors, none = factor_weights(ones), np.zeros(count, np.float32)
+        assert factors is not None
+        form = BinaryForm(factors, [0] * planes.count, none, None)
+        node = Node(value, self.op, [], value)
+        return _Rewrite(self.graph, node, Conv2D(ones, Window((1, 1))), planes, form).nodes()

@@ -15,42 +15,72 @@ RELATIVE_SPREAD: Final = 1e-5
 causes (about 1e-6), less than any weights that were trained to differ."""
 LEAST_TAPS: Final = 9
 """Filters with fewer taps than this take few values by accident."""
-MAX_WEIGHT_PLANES: Final = 3
-"""Weights of 2 bits: four values."""
+EVEN_PLANES: Final = (2, 3)
+"""Planes of weights of three or four evenly spaced values about 0."""
+INTEGER_PLANES: Final = 4
+"""Planes of such of five values: some of them, as -2, -1, 0, 1, need no sum of the window."""
+MAX_VALUES: Final = 4
+"""Values, of any size, that each filter may have."""
 
 
 @dataclass(frozen=True)
 class SignFactors:
-    """Weights (Cout, ...) as alpha[o] * sum of ``signs`` + beta[o], up to ``RELATIVE_SPREAD``.
+    """Weights (Cout, ...) as alpha[o] * sum of units[j, o] * signs[j] + beta[o].
 
-    ``signs`` are arrays of -1/+1 of the weights' shape, one less than a filter has values.
+    That is up to ``RELATIVE_SPREAD``. ``signs`` are arrays of -1/+1 of the weights' shape, one less
+    than a filter has values; ``units`` are 1 where the values are evenly spaced.
     """
 
     alpha: FloatArray
     signs: tuple[FloatArray, ...]
     beta: FloatArray
+    units: FloatArray
+
+    @property
+    def has_units(self) -> bool:
+        """Whether the sign arrays count differently."""
+        return not all_ones(self.units)
+
+    def without_beta(self) -> SignFactors:
+        """The same with one more sign array, of +1, in place of beta."""
+        ones, one = np.ones_like(self.signs[0]), np.ones_like(self.alpha)
+        units = np.concatenate([self.alpha * self.units, self.beta[None]])
+        return SignFactors(one, (*self.signs, ones), np.zeros_like(one), units)
 
 
 def factor_weights(weights: FloatArray) -> SignFactors | None:
     """The simplest form of weights that binary convolutions can serve.
 
     Tried in order: alpha * {-1, +1}; three or four evenly spaced values about 0, as a sum of sign
-    arrays (ternary and 2-bit weights); any two values a filter, alpha * {-1, +1} + beta (AdaBin).
+    arrays (ternary and 2-bit weights); any two values a filter, alpha * {-1, +1} + beta (AdaBin);
+    some of five evenly spaced values about 0 (INT2: -2 to 1); any three or four values a filter.
 
     Returns:
         None if a filter has more values.
     """
     scaled = split_scale(weights)
-    none = np.zeros(len(weights), np.float32)
     if scaled is not None:
-        return SignFactors(scaled[0], (scaled[1],), none)
+        return _factors(scaled[0], (scaled[1],))
     if weights[0].size < LEAST_TAPS:
         return None
-    for planes in range(2, MAX_WEIGHT_PLANES + 1):
+    for planes in EVEN_PLANES:
         found = _split_levels(weights, planes)
         if found is not None:
             return found
-    return _split_shifted(weights)
+    return (
+        _split_shifted(weights) or _split_levels(weights, INTEGER_PLANES) or _split_values(weights)
+    )
+
+
+def _factors(
+    alpha: NDArray[np.floating],
+    signs: tuple[FloatArray, ...],
+    beta: NDArray[np.floating] | None = None,
+) -> SignFactors:
+    """Of sign arrays that count alike."""
+    units = np.ones((len(signs), len(alpha)), np.float32)
+    shift = np.zeros_like(alpha) if beta is None else beta
+    return SignFactors(alpha.astype(np.float32), signs, shift.astype(np.float32), units)
 
 
 def split_scale(weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -89,8 +119,7 @@ def _split_levels(weights: FloatArray, planes: int) -> SignFactors | None:
         np.where(level > j, one, -one).reshape(weights.shape).astype(np.float32)
         for j in range(planes)
     )
-    alpha = (largest[:, 0] / planes).astype(np.float32)
-    return SignFactors(alpha, signs, np.zeros(len(weights), np.float32))
+    return _factors(largest[:, 0] / planes, signs)
 
 
 def _split_shifted(weights: FloatArray) -> SignFactors | None:
@@ -103,8 +132,40 @@ def _split_shifted(weights: FloatArray) -> SignFactors | None:
     if not np.all(np.abs(flat - nearest) <= spread[:, None]):
         return None
     signs = np.where(above, np.float32(1), np.float32(-1)).reshape(weights.shape)
-    alpha, beta = (high - low) / 2, (high + low) / 2
-    return SignFactors(alpha.astype(np.float32), (signs,), beta.astype(np.float32))
+    return _factors((high - low) / 2, (signs,), (high + low) / 2)
+
+
+def _split_values(weights: FloatArray) -> SignFactors | None:
+    """Up to ``MAX_VALUES`` values a filter: sign array j is +1 from the value number j + 1 on.
+
+    Unit j is half of what lies between two values, and beta the mean of the first and the last.
+    """
+    flat = weights.reshape(weights.shape[0], -1).astype(np.float64)
+    spread = RELATIVE_SPREAD * np.abs(flat).max(axis=1, keepdims=True)
+    ordered = np.sort(flat, axis=1)
+    rises = np.diff(ordered, axis=1, prepend=ordered[:, :1]) > spread
+    number = np.cumsum(rises, axis=1)
+    if number.max() >= MAX_VALUES:
+        return None
+    values = np.stack([_last(ordered, number <= k) for k in range(MAX_VALUES)])
+    if np.any(np.abs(ordered - np.take_along_axis(values.T, number, axis=1)) > spread):
+        return None
+    signs = tuple(
+        np.where(flat > (values[k] + spread[:, 0])[:, None], np.float32(1), np.float32(-1)).reshape(
+            weights.shape
+        )
+        for k in range(number.max())
+    )
+    units = np.diff(values, axis=0)[: number.max()] / 2
+    beta = ((values[0] + values[-1]) / 2).astype(np.float32)
+    alpha = np.ones(len(weights), np.float32)
+    return SignFactors(alpha, signs, beta, units.astype(np.float32))
+
+
+def _last(ordered: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The last of the chosen numbers of each row, which are its first ones."""
+    found: NDArray[np.float64] = ordered[np.arange(len(ordered)), chosen.sum(axis=1) - 1]
+    return found
 
 
 def all_ones(alpha: FloatArray) -> bool:

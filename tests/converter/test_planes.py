@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,10 @@ def equal_on_the_engine(graph: Graph, folder: Path, **options: str) -> Graph:
     return conversion.engine
 
 
+Weights = Callable[..., NDArray[np.float32]]
+"""From the network under construction and a shape."""
+
+
 def ternary_weights(net: Source, *shape: int) -> NDArray[np.float32]:
     return net.rng.choice(np.array([-0.5, 0, 0.5], np.float32), shape)
 
@@ -95,17 +100,58 @@ def test_padding_with_any_number_is_exact(pad_value: float, tmp_path: Path) -> N
     assert isinstance(node_of(engine, "c").op, BinaryConv2D)
 
 
+def some_of(*values: float) -> Weights:
+    """The same values in each filter, but for its own scale of 1 or 2."""
+
+    def weights(net: Source, *shape: int) -> NDArray[np.float32]:
+        scale = np.resize(np.float32([1, 2]), (shape[0], 1, 1, 1))
+        return net.rng.choice(np.array(values, np.float32), shape) * scale
+
+    return weights
+
+
+WEIGHTS: dict[str, Weights] = {
+    "ternary": ternary_weights,
+    "four values about 0": two_bit_weights,
+    "two values": two_values,
+    "INT2": some_of(-1, -0.5, 0, 0.5),
+    "TTQ": some_of(-0.75, 0, 1.25),
+    "levels of 2 bits": some_of(0, 0.25, 0.5, 0.75),
+    "four values": some_of(-1.25, -0.5, 0.25, 2),
+}
+
+
 @pytest.mark.parametrize("name", QUANTIZERS)
-@pytest.mark.parametrize("weights", [ternary_weights, two_bit_weights, two_values])
-def test_weights_of_three_four_or_two_shifted_values_are_binary(
-    name: str, weights: object, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights_of_up_to_four_values_are_binary(name: str, weights: str, tmp_path: Path) -> None:
     net = Source()
     q = net.add("q", QUANTIZERS[name], "x")
-    assert callable(weights)
-    c = net.add("c", Conv2D(weights(net, 6, 3, 3, 4), SAME), q)
+    c = net.add("c", Conv2D(WEIGHTS[weights](net, 6, 3, 3, 4), SAME), q)
     engine = equal_on_the_engine(net.done(c), tmp_path)
     assert isinstance(node_of(engine, "c").op, BinaryConv2D)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 16])
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_so_they_are_in_groups_and_on_binary_planes(
+    weights: str, groups: int, tmp_path: Path
+) -> None:
+    net = Source((6, 5, 64))
+    q = net.add("q", quantizer([0.5, 1, 2.5, 3, 3.5, 4, 5], [i / 2 for i in range(8)]), "x")
+    c = net.add("c", Conv2D(WEIGHTS[weights](net, 64, 3, 3, 64 // groups), SAME, groups), q)
+    engine = equal_on_the_engine(net.done(c), tmp_path)
+    assert isinstance(node_of(engine, "c").op, BinaryConv2D)
+    assert "BitPlanes" in kinds(engine)
+
+
+def test_weights_of_five_values_are_not() -> None:
+    net = Source()
+    q = net.add("q", QUANTIZERS["ternary"], "x")
+    c = net.add("c", Conv2D(some_of(-1, -0.75, 0, 0.5, 1)(net, 6, 3, 3, 4), SAME), q)
+    conversion = convert_graph(net.done(c), zeros="exact")
+    assert not isinstance(node_of(conversion.engine, "c").op, BinaryConv2D)
+    reasons = [layer.reason for layer in conversion.report.layers]
+    assert any("more than four values" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(("groups", "out"), [(2, 6), (4, 4)])
