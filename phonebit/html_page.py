@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ COLOURS: Final = """
   --line: #343b44; --band: #1d2127; --good: #5fcf8d; --mild: #e0b050; --bad: #ff8a80;
   --badband: #3a1c1b; --bit: #6cc4e8; --bitband: #14303c; } }
 """
+_PIECES: Final = re.compile(r"[^_./:]{1,24}[_./:]*|[_./:]+", re.DOTALL)
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   margin: 2rem auto; padding: 0 1rem; max-width: 75rem; }
@@ -29,13 +31,20 @@ th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 thead th { background: var(--band); padding-top: .35rem; }
 th:first-child, td:first-child { padding-left: .5rem; }
-.scroll { overflow-x: auto; } .number { text-align: right; }
+.number { text-align: right; }
 .number, .verdict { white-space: nowrap; }
 .soft { color: var(--soft); } .good { color: var(--good); } .mild { color: var(--mild); }
 .bad { color: var(--bad); font-weight: 600; } code { font: 13px/1.4 ui-monospace, monospace; }
 figure { display: inline-block; margin: .25rem 0; vertical-align: top; max-width: 100%; }
 figcaption { color: var(--soft); font-size: .85rem; }
-h1, p, .facts th, .facts td { overflow-wrap: anywhere; } .facts th { min-width: 6.5rem; }
+h1, p, .facts td { overflow-wrap: anywhere; }
+.facts th { min-width: 6.5rem; }
+@media (max-width: 48rem) { .data thead { display: none; } .data, .data tbody { display: block; }
+  .data tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr));
+    gap: 0 .7rem; padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  .data td { display: block; border: 0; padding: 0 !important; text-align: left; }
+  .data td:empty { display: none; }
+  .data td::before { content: attr(data-title) " "; color: var(--soft); } }
 """
 
 
@@ -69,22 +78,29 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table class="facts">\n{cells}</table>'
 
 
+def _breakable(text: str) -> str:
+    """HTML whose lines may break within names, after a separator or many letters."""
+    return "<wbr>".join(map(escape_html, _PIECES.findall(text)))
+
+
 def data_table(titles: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]) -> str:
-    """A table of plain texts.
+    """A table of plain texts; on a narrow screen a card per row.
 
     Args:
         titles: of the columns.
         rows: their cells.
         numbers: columns that are aligned to the right.
     """
+    kinds = ["number" if i in numbers else "text" for i in range(len(titles))]
+    names = list(map(escape_html, titles))
+    shown = {"number": escape_html, "text": _breakable}
+    head = "".join(f'<th class="{k}">{t}</th>' for k, t in zip(kinds, names, strict=True))
 
-    def row(cells: Sequence[str], tag: str) -> str:
-        sides = (' class="number"' if i in numbers else "" for i in range(len(cells)))
-        texts = map(escape_html, cells)
-        return "".join(f"<{tag}{s}>{t}</{tag}>" for s, t in zip(sides, texts, strict=True))
+    def row(cells: Sequence[str]) -> str:
+        return "".join(
+            f'<td class="{kind}" data-title="{name}">{shown[kind](cell)}</td>'
+            for kind, name, cell in zip(kinds, names, cells, strict=True)
+        )
 
-    body = "\n".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
-    return (
-        f'<div class="scroll"><table><thead><tr>{row(titles, "th")}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    body = "\n".join(f"<tr>{row(cells)}</tr>" for cells in rows)
+    return f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'

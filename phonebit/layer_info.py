@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from phonebit import _runtime
 
+OUTSIDE = "outside the layers"
+"""Name of the time of an inference that is no layer's."""
 Shape = tuple[int, int, int]
 TensorDtype = Literal["bit", "u8", "f32"]
 
@@ -228,3 +230,16 @@ def summary_text(
             f"file {memory['file_bytes']:,} bytes, arena {memory['arena_bytes']:,} bytes",
         ]
     )
+
+
+def outside_layers_ms(document: Mapping[str, Any]) -> float:
+    """The time of an inference that is no layer's: the call, waking threads, waiting.
+
+    Args:
+        document: as ``phonebit bench --profile --json`` prints it.
+
+    Returns:
+        The median less the sum of its layers, in ms; not below 0, since both are measured apart.
+    """
+    of_layers = sum(layer["latency_ms"] for layer in document["layers"])
+    return max(0.0, float(document["median_ms"]) - of_layers)

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -201,22 +202,26 @@ def _predicted(
             got=f"{have.get('CPU', 0):g} CPUs and {have.get('GPU', 0):g} GPUs",
         )
     most = min(int(room), workers.actors or int(room))
-    return source.dataset.map_batches(
-        ActorsBatchPredictor,
-        fn_constructor_args=[model, source.column],
-        fn_constructor_kwargs=dict(options),
-        batch_size=workers.batch,
-        batch_format="numpy",
-        num_cpus=workers.cpus,
-        num_gpus=workers.gpus or None,
-        compute=ActorPoolStrategy(
-            min_size=1,
-            max_size=most,
-            # An image that waits in a process when another one ends it would lose an attempt, too.
-            max_tasks_in_flight_per_actor=1 if workers.batch == 1 else None,
-        ),
-        max_task_retries=ATTEMPTS - 1,
-    )
+    with warnings.catch_warnings():
+        # Ray 2.60 deprecates the argument without a successor; pyproject.toml excludes the
+        # versions that lack it. Without a limit, an image that ends its process is tried for ever.
+        warnings.filterwarnings("ignore", "`ray_remote_args`")
+        return source.dataset.map_batches(
+            ActorsBatchPredictor,
+            fn_constructor_args=[model, source.column],
+            fn_constructor_kwargs=dict(options),
+            batch_size=workers.batch,
+            batch_format="numpy",
+            num_cpus=workers.cpus,
+            num_gpus=workers.gpus or None,
+            compute=ActorPoolStrategy(
+                min_size=1,
+                max_size=most,
+                # An image that waits in a process when another ends it would lose an attempt, too.
+                max_tasks_in_flight_per_actor=1 if workers.batch == 1 else None,
+            ),
+            max_task_retries=ATTEMPTS - 1,
+        )
 
 
 def _fill(

@@ -12,6 +12,7 @@ from phonebit.cli.bench_energy import print_energy
 from phonebit.cli.run import served_by
 from phonebit.display import count_text
 from phonebit.display import escape_markup as escape
+from phonebit.layer_info import OUTSIDE, outside_layers_ms
 
 
 def print_bench(console: Console, document: dict[str, Any]) -> None:
@@ -39,7 +40,7 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
         print_energy(console, document["energy"])
     console.print(f"[dim]input: {escape(document['input'])}[/]", soft_wrap=True)
     if "layers" in document:
-        console.print(_profile_table(document["layers"]))
+        console.print(_profile_table(document["layers"], outside_layers_ms(document)))
 
 
 def _print_trial(console: Console, coexec: dict[str, Any]) -> None:
@@ -79,7 +80,7 @@ def _print_heat(console: Console, thermal: dict[str, Any]) -> None:
     console.print(f"[dim]heat: {escape(name)} {before[name]:.1f} -> {celsius:.1f} °C[/]")
 
 
-def _profile_table(layers: Sequence[dict[str, Any]]) -> Table:
+def _profile_table(layers: Sequence[dict[str, Any]], outside_ms: float) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("layer", overflow="fold")
     table.add_column("kind", no_wrap=True)
@@ -97,4 +98,5 @@ def _profile_table(layers: Sequence[dict[str, Any]]) -> Table:
             f"{layer['gops']:,.1f}" if macs else "",
             f"[cyan]{'█' * round(12 * layer['share'])}[/]",
         )
+    table.add_row(f"[dim]{OUTSIDE}[/]", "", f"{outside_ms:.4f}")
     return table

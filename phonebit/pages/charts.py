@@ -8,20 +8,28 @@ from typing import Any, Final
 
 from phonebit.display import bytes_text
 from phonebit.display import escape_html as escape
+from phonebit.html_page import figure
 
 Layer = Mapping[str, Any]
 WIDTH: Final = 358
 """Of drawings in pixels on a phone; a page may scale them up."""
+LETTER: Final = 6.0
+"""About the width of a letter in a drawing, in pixels."""
+MOST_LETTERS: Final = 16
 STYLE: Final = """
 .lane { position: relative; height: 2rem; background: var(--band); margin: .2rem 0; }
 .lane > span { position: absolute; top: 0; bottom: 0; overflow: hidden; white-space: nowrap;
+  text-overflow: ellipsis;
   box-sizing: border-box; border-right: 1px solid var(--paper); font-size: .75rem;
   line-height: 2rem; padding-left: .2rem; color: var(--paper); }
 .bar { display: flex; height: 1.2rem; background: var(--band); }
 .bit { background: var(--bit); } .full { background: var(--mild); }
-.none { background: var(--soft); } .legend > span { white-space: nowrap; }
+.none { background: var(--soft); } .arena { background: var(--line); }
+.legend > span { white-space: nowrap; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
-.shares { display: grid; grid-template-columns: auto 1fr auto; gap: .3rem .7rem; }
+.shares { display: grid; grid-template-columns: fit-content(40%) 1fr auto; gap: .3rem .7rem;
+  align-items: center; font-variant-numeric: tabular-nums; }
+.shares > :first-child, .shares > span { overflow-wrap: anywhere; }
 .shares, .lane, .axis { max-width: 60rem; }
 .axis { display: flex; justify-content: space-between; }
 .chart { width: 100%; max-width: 560px; height: auto; }
@@ -89,7 +97,7 @@ def shares(layers: Sequence[Layer]) -> str:
 
 
 def roofline(layers: Sequence[Layer]) -> str:
-    """GOPS over operations per byte; the roofs are what the best layers here attain."""
+    """GOPS over operations per byte, and a caption; the roofs are what the best layers attain."""
     points = [
         (2 * layer["macs"] / layer["bytes"], layer["gops"], layer)
         for layer in layers
@@ -114,17 +122,24 @@ def roofline(layers: Sequence[Layer]) -> str:
     parts = [
         f'<path class="axis" d="M{left:g} {top:g}V{top + height:g}H{left + width:g}"/>',
         f'<path class="roof" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in roof)}"/>',
-        f'<text x="{left + width:g}" y="{top + height - 8:g}" text-anchor="end">'
-        f"best here: {peak:,.0f} GOPS, {slope:,.1f} GB/s</text>",
     ]
     parts += [_dot(at(x, y), x, y, layer) for x, y, layer in points]
+    slowest = sorted(points, key=lambda point: -point[2]["latency_ms"])
+    parts += _names([(*at(x, y), layer["name"]) for x, y, layer in slowest], left + width)
     parts += [_tick(*at(x, low_y), f"{x:g}", True) for x in _powers(low_x, high_x)]
     parts += [_tick(*at(low_x, y), f"{y:g}", False) for y in _powers(low_y, high_y)]
-    return (
+    drawing = (
         f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {top + height + 36:g}">'
         f'{"".join(parts)}<text x="{left + 5:g}" y="{top + 8:g}">GOPS</text>'
         f'<text x="{left + width:g}" y="{top + height + 32:g}" text-anchor="end">'
         "operations per byte</text></svg>"
+    )
+    return figure(
+        drawing,
+        "A dot per layer, with the names of the slowest. Dashed: the highest speed "
+        f"({peak:,.0f} GOPS) and the highest bandwidth ({slope:,.1f} GB/s) that a layer of this "
+        "network attains here, not the limits of the machine. Bytes: inputs, weights and outputs, "
+        "each once.",
     )
 
 
@@ -146,6 +161,27 @@ def _dot(place: tuple[float, float], x: float, y: float, layer: Layer) -> str:
     )
 
 
+def _names(dots: Sequence[tuple[float, float, str]], right: float) -> list[str]:
+    """Names of dots, the first ones first, as far as they find room."""
+    taken = [(x - 4, x + 4, y - 4, y + 4) for x, y, _ in dots]
+    texts = []
+    for x, y, name in dots:
+        shown = name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}"
+        wide = LETTER * len(shown)
+        for begin in (x + 6, x - 6 - wide):
+            box = (begin, begin + wide, y - 6, y + 6)
+            is_inside = begin >= 48 and begin + wide <= right + 18
+            if is_inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                texts.append(f'<text x="{begin:.1f}" y="{y + 4:.1f}">{escape(shown)}</text>')
+                break
+    return texts
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
 def _tick(x: float, y: float, text: str, is_below: bool) -> str:
     if is_below:
         return f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">{text}</text>'
@@ -155,18 +191,11 @@ def _tick(x: float, y: float, text: str, is_below: bool) -> str:
 def live_memory(layers: Sequence[Layer], arena_bytes: int) -> str:
     """A bar per layer: bytes of the intermediate tensors that are live while it runs."""
     most = max([arena_bytes, *(layer["live_bytes"] for layer in layers)]) or 1
-    height, top, step = 110.0, 18.0, WIDTH / max(len(layers), 1)
-    bars = "".join(
-        f'<rect class="{shade(layer)}" x="{i * step + 0.5:.2f}" width="{max(step - 1, 0.5):.2f}" '
-        f'y="{top + height - tall:.2f}" height="{tall:.2f}"><title>'
-        f"{escape(layer['name'])}: {bytes_text(layer['live_bytes'])}</title></rect>"
-        for i, layer in enumerate(layers)
-        if (tall := height * layer["live_bytes"] / most)
+    rows = [("arena", "arena", arena_bytes)]
+    rows += [(layer["name"], shade(layer), layer["live_bytes"]) for layer in layers]
+    cells = "".join(
+        f'<span>{escape(name)}</span><span class="bar"><span class="{kind}" '
+        f'style="width:{100 * size / most:.2f}%"></span></span><span>{bytes_text(size)}</span>'
+        for name, kind, size in rows
     )
-    line = top + height * (1 - arena_bytes / most)
-    return (
-        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {top + height + 2:g}">{bars}'
-        f'<path class="roof" d="M0 {line:.1f}H{WIDTH}"/>'
-        f'<text x="{WIDTH}" y="{line - 5:.1f}" text-anchor="end">arena {bytes_text(arena_bytes)}'
-        "</text></svg>"
-    )
+    return f'<div class="shares">{cells}</div>'

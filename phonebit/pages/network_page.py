@@ -15,7 +15,7 @@ from phonebit.pages.network_graph import Document, network_graph
 
 STYLE: Final = f"""{GRAPH_STYLE}
 .network {{ max-width: 100%; height: auto; }}
-.columns > * {{ min-width: 0; }} .scroll td {{ white-space: nowrap; }}
+.columns > * {{ min-width: 0; }}
 @media (min-width: 60rem) {{ .columns {{ display: grid; gap: 2rem;
   grid-template-columns: 358px minmax(0, 1fr); }} section > h2:first-child {{ margin-top: 0; }} }}
 """
@@ -28,7 +28,7 @@ def network_page(document: Document) -> str:
     Args:
         document: as ``phonebit inspect --json`` prints it.
     """
-    name = document["name"] or Path(document["file"]).stem
+    name = Path(document["file"]).name
     graph = network_graph(document)
     folded = sum(block.repeats > 1 for block in graph.blocks)
     caption = "A card per layer, in order of execution. Blue: bits."
@@ -51,6 +51,7 @@ def network_page(document: Document) -> str:
 def _facts(document: Document) -> Iterable[tuple[str, str]]:
     memory = document["memory"]
     yield "file", f"{document['file']}, {bytes_text(memory['file_bytes'])}"
+    yield "network", document["name"]
     for direction in ("input", "output"):
         for info in document[f"{direction}s"]:
             height, width, channels = info["shape"]
@@ -93,7 +94,7 @@ def _layer_table(document: Document) -> str:
                 str(index),
                 layer["name"],
                 layer["kind"],
-                f"{shape_text((height, width, channels))}\u00a0{kinds}",
+                f"{shape_text((height, width, channels))} {kinds}",
                 count_text(layer["macs"]) if layer["macs"] else "",
                 bytes_text(layer["weight_bytes"]) if layer["weight_bytes"] else "",
                 layer["kernel"],

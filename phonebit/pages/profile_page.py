@@ -8,6 +8,7 @@ from typing import Any
 
 from phonebit.display import bytes_text, count_text, escape_html
 from phonebit.html_page import data_table, facts_table, figure, html_page
+from phonebit.layer_info import OUTSIDE, outside_layers_ms
 from phonebit.pages.charts import LEGEND, STYLE, live_memory, roofline, shares, timeline
 
 
@@ -18,31 +19,34 @@ def profile_page(document: Mapping[str, Any]) -> str:
         document: as ``phonebit profile --json`` prints it.
     """
     name = Path(document["file"]).name
-    layers, memory = document["layers"], document["memory"]
+    layers, memory, here = document["layers"], document["memory"], document["environment"]
+    where = (
+        f"{here['cpu']}, {document['threads']} of {here['cores']} cores, "
+        f"batch {document['batch']}, PhoneBit {here['phonebit']}"
+    )
+    of_layers = sum(layer["latency_ms"] for layer in layers)
     body = [
         f"<h1>{escape_html(name)}</h1>",
         f"<p><b>{document['median_ms']:.3f} ms</b>, {document['fps']:,.0f} FPS on "
         f"{escape_html(document['device'])}</p>",
+        f'<p class="soft">{escape_html(where)}</p>',
         "<h2>Timeline</h2>",
         timeline(layers, document["spans"]),
-        '<p class="soft">Put together from layers that were measured one by one; what the '
-        "processors wait for each other is not in it.</p>",
+        f'<p class="soft">The layers, measured one by one, take {of_layers:.3f} ms of the '
+        f"{document['median_ms']:.3f} ms. The rest is outside of them: the call, waking the "
+        "threads, and what processors wait for each other.</p>",
         LEGEND,
         "<h2>Binary share</h2>",
         shares(layers),
         "<h2>Roofline</h2>",
-        figure(
-            roofline(layers),
-            "A dot per layer. Dashed: the highest speed and the highest bandwidth that a layer of "
-            "this network attains here, not the limits of the machine. Bytes: inputs, weights and "
-            "outputs, each once.",
-        ),
+        roofline(layers),
         "<h2>Memory</h2>",
         figure(
             live_memory(layers, memory["arena_bytes"]),
             "Intermediate tensors of one image that are live in each layer, in order of "
-            f"execution; at least {bytes_text(memory['lower_bound_bytes'])} are needed. A bar is "
-            "above the arena where a sum is stored in place of its operand: both are counted.",
+            f"execution; at least {bytes_text(memory['lower_bound_bytes'])} are needed. A "
+            "bar is longer than the arena where a sum is stored in place of its operand: both are "
+            "counted.",
         ),
         "<h2>Layers</h2>",
         _layer_table(document),
@@ -68,6 +72,8 @@ def _layer_table(document: Mapping[str, Any]) -> str:
         )
         for index, layer in enumerate(document["layers"])
     ]
+    outside = outside_layers_ms(document)
+    rows.append(("", OUTSIDE, "", f"{outside:.4f}", *[""] * 5))
     return data_table(titles, rows, numbers={0, 3, 4, 5, 6, 7})
 
 

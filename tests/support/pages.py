@@ -8,7 +8,7 @@ from typing import Final
 
 HOSTILE: Final = "<script>alert('&')</script>\x1b[31m\u202e"
 """A name that must not act."""
-VOID: Final = {"meta"}
+VOID: Final = {"meta", "wbr"}
 
 
 class _Checker(HTMLParser):

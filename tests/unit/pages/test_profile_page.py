@@ -66,7 +66,11 @@ def test_page(cli: Cli, u8_file: Path, document: Any, tmp_path: Path) -> None:
     )
     for layer in document["layers"]:
         layer["name"] = layer["kernel"] = HOSTILE
-    document |= {"file": HOSTILE, "input": HOSTILE, "environment": {HOSTILE: {HOSTILE: HOSTILE}}}
+    document |= {
+        "file": HOSTILE,
+        "input": HOSTILE,
+        "environment": dict.fromkeys(("cpu", "cores", "phonebit", HOSTILE), HOSTILE),
+    }
     check_page(profile_page(document))
     for layer in document["layers"]:  # a network of which nothing can be said
         layer |= {"macs": 0, "latency_ms": 0.0, "live_bytes": 0}
