@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,8 @@ from benchmarks.phones import document as phones
 
 FOLDER: Final = ROOT / "docs" / "results"
 README: Final = ROOT / "README.md"
-BEGIN: Final = "<!-- written by benchmarks.results_page -->\n"
+IMAGES: Final = ROOT / "docs" / "images"
+BEGIN: Final = "<!-- {name}, written by benchmarks.results_page -->\n"
 END: Final = "<!-- end -->\n"
 
 PAGES: Final = {
@@ -40,18 +42,28 @@ PAGES: Final = {
     "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa, calibration)),
 }
 """Title and sections of each page, in order."""
+CHARTS: Final = {"speed": peers.speed_chart, "gpu_speed": gpu_peers.speed_chart}
+"""Charts by the stem of their file."""
 
 INTRODUCTION: Final = """Machine, date and command stand beside each table; the raw numbers are in
 `benchmarks/results/`. This page is written by `python -m benchmarks.results_page`."""
 
 
-def with_tables(page: Path, tables: str) -> str:
-    """The text of a page with new tables between the two marks."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise RuntimeError(f"{page}: marks {BEGIN!r} and {END!r} expected")
-    return f"{before}{begin}{tables.strip()}\n{end}{after}"
+def with_parts(text: str, parts: Mapping[str, str]) -> str:
+    """The text of a page with new parts, each between the two marks that name it."""
+    for name, part in parts.items():
+        mark = BEGIN.format(name=name)
+        before, begin, rest = text.partition(mark)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            raise RuntimeError(f"marks {mark!r} and {END!r} expected")
+        text = f"{before}{begin}{part.strip()}\n{end}{after}"
+    return text
+
+
+def is_same(path: Path, text: str) -> bool:
+    """Whether a file has this text."""
+    return path.exists() and path.read_text() == text
 
 
 def main() -> int:
@@ -63,10 +75,13 @@ def main() -> int:
     for name, (title, sections) in PAGES.items():
         parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
         pages[FOLDER / name] = "\n\n".join(parts) + "\n"
-    pages[README] = with_tables(README, peers.readme_table())
+    parts = {"speed": peers.readme_claim(), "table": peers.readme_table()}
+    pages[README] = with_parts(README.read_text(), parts)
+    for name, chart in CHARTS.items():
+        pages[IMAGES / f"{name}.svg"] = chart()
     pages[ROOT / "docs" / "networks.md"] = conversion.overview()
     if options.check:
-        stale = [path for path, text in pages.items() if path.read_text() != text]
+        stale = [path for path, text in pages.items() if not is_same(path, text)]
         for path in stale:
             print(f"{path} differs from the results: run python -m benchmarks.results_page")
         return 1 if stale else 0

@@ -1,4 +1,4 @@
-"""The C API as a page, made from its header; code blocks without what only tests read."""
+"""The C and C++ APIs on their pages, from their headers; code blocks without tests' notes."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
-HEADER = Path(__file__).parents[1] / "runtime" / "include" / "phonebit" / "phonebit_c.h"
+HEADERS = Path(__file__).parents[1] / "runtime" / "include" / "phonebit"
+CPP_HEADERS = ("phonebit.h", "options.h", "records.h", "result.h")
 SECTION = re.compile(r"^/\* -+ (.*?) -+ \*/$", re.MULTILINE)
 TEST_NOTE = re.compile(r'^(```\w+) (?:skip|needs|without)="[^"]*"$', re.MULTILINE)
 COMMENT = re.compile(r"^/\*(.*?)\*/$", re.MULTILINE | re.DOTALL)
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds ``api/c.md``."""
-    from mkdocs.structure.files import File
-
-    files.append(File.generated(config, "api/c.md", content=c_api_page(HEADER.read_text("utf-8"))))
-    return files
-
-
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Removes what tests read beside a code block's language: the site would show it as text."""
-    return TEST_NOTE.sub(r"\1", markdown)
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Removes what tests read beside a code block's language, and adds headers to their pages."""
+    shown = TEST_NOTE.sub(r"\1", markdown)
+    if page.file.src_uri == "api/c.md":
+        return shown + c_api_page((HEADERS / "phonebit_c.h").read_text("utf-8"))
+    if page.file.src_uri == "api/cpp.md":
+        return shown + "".join(
+            f"\n## {name}\n\n```cpp\n{(HEADERS / name).read_text('utf-8').strip()}\n```\n"
+            for name in CPP_HEADERS
+        )
+    return shown
 
 
 def c_api_page(header: str) -> str:
-    """The C API as Markdown: its comments as text, its declarations as code.
+    """The sections of the C header as Markdown: comments as text, declarations as code.
 
     Args:
         header: Sections begin with ``/* ---- Title ---- */``; what a declaration does stands in
             the comment in front of it.
     """
-    first = COMMENT.search(header)
     titles = SECTION.split(header)
-    if first is None or len(titles) < 3:
-        raise ValueError("phonebit_c.h: expected a comment at the top, and sections")
-    parts = ["# C API", "```\n" + _plain(first[1]) + "\n```"]
+    if len(titles) < 3:
+        raise ValueError("phonebit_c.h: expected sections")
+    parts = [""]
     for title, body in zip(titles[1::2], titles[2::2], strict=True):
         parts += [f"## {title}", *_section(body)]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""What the results page and README say of whole networks on the CPU: peers_cpu.json."""
+"""What the results page and README say of whole networks on the CPU: peers_cpu*.json."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import accuracy
+from benchmarks.chart import Bar, bar_chart
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
-from benchmarks.records import Record, provenance, read_results
+from benchmarks.records import RESULTS, Record, provenance, read_results
 
 Cases = dict[tuple[int, int], Record]
 """Of one network, by batch size and threads."""
@@ -30,15 +31,21 @@ README_COLUMNS: Final = (
     ("PhoneBit", (OURS,)),
 )
 """Columns of README's table: the fastest engine of each group."""
+CHART_SERIES: Final = (
+    ("float twin, fastest engine", F32),
+    ("int8 twin, fastest engine", INT8),
+    ("OpenVINO binary", OPENVINO),
+    ("PhoneBit", OURS),
+)
+COMMAND: Final = "python -m benchmarks.peers.compare_networks"
 
 FOLDER: Final = Path(__file__).parent
-FILE: Final = "peers_cpu.json"
 UNASKED: Final = "not asked for"
 
 
 def section() -> str:
     """Tables of all engines for every network."""
-    return render(read_results(FILE))
+    return render(read_results(newest()))
 
 
 def render(document: Record) -> str:
@@ -53,7 +60,7 @@ def render(document: Record) -> str:
     rows = [row for case in cases for row in case["rows"] if "version" in row]
     versions = {row["title"]: row["version"] for row in rows}
     values = document | {
-        "source": provenance(document["context"], "python -m benchmarks.peers.compare_networks"),
+        "source": provenance(document["context"], COMMAND),
         "eight_bit_effect": accuracy.eight_bit_effect(),
         "versions": ", ".join(f"{title} {version}" for title, version in versions.items()),
         "networks": "\n\n".join(_network(subject, those) for subject, those in found if those),
@@ -61,16 +68,65 @@ def render(document: Record) -> str:
     return filled(FOLDER / "page.md", values)
 
 
+def newest() -> Path:
+    """The CPU's latest results, of whichever machine: shown in full."""
+    files = RESULTS.glob("peers_cpu*.json")
+    return max(files, key=lambda path: str(read_results(path)["context"]["date"]))
+
+
 def readme_table() -> str:
-    """README's first table: batch 1, one thread."""
-    document = read_results(FILE)
+    """README's table: batch 1, one thread."""
+    document = read_results(newest())
     rows = [
-        (subject.title, *(_readme_cell(found[1, 1]["rows"], of) for _, of in README_COLUMNS))
+        (title, *(_readme_cell(rows, of) for _, of in README_COLUMNS))
+        for title, rows in _single_images(document)
+    ]
+    table = markdown_table(["network", *(name for name, _ in README_COLUMNS)], rows)
+    source = provenance(document["context"], COMMAND)
+    return filled(FOLDER / "readme_table.md", {"table": table, "source": source})
+
+
+def readme_claim() -> str:
+    """README's first sentence on speed, and the chart."""
+    document = read_results(newest())
+    ratios = {name: [] for name in ("f32", "int8", "binary")}
+    for _, rows in _single_images(document):
+        for name, chosen in (("f32", F32), ("int8", INT8), ("binary", OPENVINO)):
+            if row := fastest(rows, chosen):
+                ratios[name].append(row["ratio"])
+    spans = {
+        name: f"{times_faster(min(found))[:-1]} to {times_faster(max(found))[:-1]}"
+        for name, found in ratios.items()
+    }
+    return filled(FOLDER / "readme_claim.md", document | spans)
+
+
+def speed_chart() -> str:
+    """One image, one thread: engines by network, in multiples of PhoneBit's time."""
+    document = read_results(newest())
+    groups = []
+    for title, rows in _single_images(document):
+        ours = fastest(rows, OURS)
+        bars = []
+        for series, (_, chosen) in enumerate(CHART_SERIES):
+            if ours and (row := fastest(rows, chosen)):
+                ratio = 1.0 if chosen is OURS else row["ratio"]
+                text = f"{three_digits(row['median_ms'])} ms"
+                text += "" if chosen is OURS else f", {times_faster(ratio)}"
+                bars.append(Bar(series, ratio, text))
+        groups.append((title, bars))
+    context = document["context"]
+    title = f"Time per image, one thread ({context['cpu']}, {context['date']}); shorter is faster"
+    return bar_chart(title, [name for name, _ in CHART_SERIES], groups)
+
+
+def _single_images(document: Record) -> list[tuple[str, list[Record]]]:
+    """Title of each network, and the rows of batch 1 on one thread."""
+    return [
+        (subject.title, found[1, 1]["rows"])
         for subject, found in by_network(document)
         if (1, 1) in found
     ]
-    table = markdown_table(["network", *(name for name, _ in README_COLUMNS)], rows)
-    return filled(FOLDER / "readme_table.md", document | {"table": table})
 
 
 def by_network(document: Record) -> list[tuple[Subject, Cases]]:

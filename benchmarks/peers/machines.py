@@ -38,7 +38,7 @@ def section() -> str:
         context = document["context"]
         isa = f", {context['isa']}" if "isa" in context else ""
         parts.append(f"### {context['cpu']}{isa}, {context['date']}")
-        if path.name != peers.FILE:
+        if path != peers.newest():
             parts += [f"{provenance(context, COMMAND)}.", short_table(document)]
         parts.append(goals(document))
     return filled(PAGE, {"machines": "\n\n".join(parts)})

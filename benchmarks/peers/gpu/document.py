@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from benchmarks.chart import Bar, bar_chart
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.document import three_digits
 from benchmarks.records import TITLES, Record, provenance, read_results
@@ -45,6 +46,23 @@ def render_batches(document: Record) -> str:
         "remarks": "\n".join(f"- {line}" for line in lines),
     }
     return filled(FOLDER / "batches.md", values)
+
+
+def speed_chart() -> str:
+    """Batches of a GPU: throughput of PhoneBit as a multiple of cuDNN's."""
+    document = read_results(BATCHES_FILE)
+    groups = []
+    for network in document["networks"]:
+        bars = []
+        for series, batch in enumerate(FORMS_AT):
+            ours, peer = (at_batch(_row_of(network, key), batch) for key in (REFERENCE, BATCH_PEER))
+            if ours and peer:
+                text = f"{peer['ratio']:.1f}x, {three_digits(batch / ours['median_ms'])}k/s"
+                bars.append(Bar(series, peer["ratio"], text))
+        groups.append((TITLES[network["name"]], bars))
+    context = document["context"]
+    title = f"Images per second over cuDNN's in half precision ({context['opencl']['device']})"
+    return bar_chart(title, [f"batch {batch}" for batch in FORMS_AT], groups)
 
 
 def curve_table(networks: list[Record]) -> str:
