@@ -75,8 +75,8 @@ def main() -> int:
     for name, (title, sections) in PAGES.items():
         parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
         pages[FOLDER / name] = "\n\n".join(parts) + "\n"
-    parts = {"speed": peers.readme_claim(), "table": peers.readme_table()}
-    pages[README] = with_parts(README.read_text(), parts)
+    written = {"speed": peers.readme_claim(), "table": peers.readme_table()}
+    pages[README] = with_parts(README.read_text(), written)
     for name, chart in CHARTS.items():
         pages[IMAGES / f"{name}.svg"] = chart()
     pages[ROOT / "docs" / "networks.md"] = conversion.overview()

@@ -141,13 +141,23 @@ class ConversionReport:
     def _repr_html_(self) -> str:
         """For notebooks: the table of ``render``."""
         titles = [*TEXT_COLUMNS, *NUMBER_COLUMNS, LAST_COLUMN]
-        return html_table("; ".join([self.name, *self._summary()]), titles, self._rows())
+        first = len(TEXT_COLUMNS)
+        numbers = range(first, first + len(NUMBER_COLUMNS))
+        return html_table("; ".join([self.name, *self._summary()]), titles, self._rows(), numbers)
 
     def render(self) -> Table:
         """The report as a table for the terminal."""
         from rich.table import Table
 
-        table = Table(title=escape(self.name), caption="\n".join(map(escape, self._summary())))
+        table = Table(
+            title=escape(self.name),
+            caption="\n".join(map(escape, self._summary())),
+            title_justify="left",
+            caption_justify="left",
+            box=None,
+            pad_edge=False,
+            padding=(0, 2, 0, 0),
+        )
         for title in TEXT_COLUMNS:
             table.add_column(title)
         for title in NUMBER_COLUMNS:

@@ -52,8 +52,7 @@ def build(name: str, python: str, folder: str) -> Path:
         "cmake.define.ZIG": Path(ziglang.__path__[0], "zig"),
         "cmake.define.ZIG_PYTHON": sys.executable,
     }
-    answer = subprocess.run([python, "-c", QUESTIONS], check=True, capture_output=True, text=True)
-    tag, include, host = json.loads(answer.stdout)
+    tag, include, host = described(python)
     processor = name.split("_", 3)[3]
     # Debian's pyconfig.h includes x86_64-linux-gnu/python3.11/pyconfig.h, after the target's name.
     headers = Path(folder, "headers")
@@ -71,6 +70,18 @@ def build(name: str, python: str, folder: str) -> Path:
     if "musl" in name:
         _name_libc_as_alpine(wheel, f"libc.musl-{processor}.so.1")
     return wheel
+
+
+def described(python: str) -> tuple[str, str, str | None]:
+    """Version as in a wheel's name, folder of the headers, system as Debian names it."""
+    answer = subprocess.run([python, "-c", QUESTIONS], capture_output=True, text=True)
+    if answer.returncode:  # such as a version manager's stand-in for one that is not installed
+        reason = (answer.stderr.strip() or "no message").splitlines()[-1]
+        sys.exit(f"{python} does not run ({reason}): install that version of Python")
+    tag, include, host = json.loads(answer.stdout)
+    if not Path(include, "Python.h").is_file():
+        sys.exit(f"{python} has no headers ({include}/Python.h): install its -dev package")
+    return tag, include, host
 
 
 def _name_libc_as_alpine(wheel: Path, libc: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 _STEERING: Final = re.compile(
@@ -41,11 +41,18 @@ def escape_html(text: str) -> str:
     return html.escape(printable(text))
 
 
-def html_table(caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of plain text, as notebooks show it."""
+def html_table(
+    caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]], numbers: Container[int]
+) -> str:
+    """A table of plain text, as notebooks show it; some columns have numbers."""
+    sides = ("left", "right")
 
     def row(cells: Iterable[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape_html(cell)}</{tag}>' for cell in cells)}</tr>"
+        texts = (
+            f'<{tag} style="text-align:{sides[i in numbers]}">{escape_html(cell)}</{tag}>'
+            for i, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(texts)}</tr>"
 
     body = "".join(row(cells, "td") for cells in rows)
     top = f"<caption>{escape_html(caption)}</caption><thead>{row(titles, 'th')}</thead>"

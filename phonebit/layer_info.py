@@ -177,6 +177,10 @@ def shape_text(shape: Shape) -> str:
     return str(channels) if height == width == 1 else f"{height}x{width}x{channels}"
 
 
+NUMBERS = frozenset({3, 5})
+"""Columns of ``layer_cells`` that are numbers."""
+
+
 def layer_cells(layers: Sequence[LayerInfo]) -> list[tuple[str, ...]]:
     """A table of layers: the titles, then a row for each."""
     return [
@@ -186,9 +190,9 @@ def layer_cells(layers: Sequence[LayerInfo]) -> list[tuple[str, ...]]:
                 layer.name,
                 layer.kind,
                 layer.kernel,
-                f"{layer.macs:,}",
+                f"{layer.macs:,}" if layer.macs else "",
                 "yes" if layer.binary else "",
-                f"{layer.weight_bytes:,}",
+                f"{layer.weight_bytes:,}" if layer.weight_bytes else "",
             )
             for layer in layers
         ),
@@ -199,10 +203,9 @@ def layer_table(layers: Sequence[LayerInfo]) -> str:
     """Plain-text table of layers: two blanks between columns, the header underlined."""
     cells = layer_cells(layers)
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    numbers = {3, 5}
     lines = [
         "  ".join(
-            cell.rjust(width) if column in numbers else cell.ljust(width)
+            cell.rjust(width) if column in NUMBERS else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
@@ -241,5 +244,5 @@ def outside_layers_ms(document: Mapping[str, Any]) -> float:
     Returns:
         The median less the sum of its layers, in ms; not below 0, since both are measured apart.
     """
-    of_layers = sum(layer["latency_ms"] for layer in document["layers"])
+    of_layers = sum(float(layer["latency_ms"]) for layer in document["layers"])
     return max(0.0, float(document["median_ms"]) - of_layers)

@@ -89,7 +89,7 @@ def readme_table() -> str:
 def readme_claim() -> str:
     """README's first sentence on speed, and the chart."""
     document = read_results(newest())
-    ratios = {name: [] for name in ("f32", "int8", "binary")}
+    ratios: dict[str, list[float]] = {name: [] for name in ("f32", "int8", "binary")}
     for _, rows in _single_images(document):
         for name, chosen in (("f32", F32), ("int8", INT8), ("binary", OPENVINO)):
             if row := fastest(rows, chosen):

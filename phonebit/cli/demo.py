@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 import time
 from collections import Counter
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +43,6 @@ class DemoResult:
         convert_s: seconds that the conversion took, its checks included.
         binary_mac_share: part of the multiply-accumulates that is binary, 0..1.
         results: one an image, with the class that its file name promises.
-        commands: what to try next.
     """
 
     source_bytes: int
@@ -52,7 +50,6 @@ class DemoResult:
     convert_s: float
     binary_mac_share: float
     results: list[tuple[Classification, str]]
-    commands: list[str]
 
     @property
     def right(self) -> int:
@@ -77,7 +74,6 @@ def demo(
             seconds,
             float(report.binary_mac_share),
             _classify_all(network, folder / "pictures"),
-            _next_commands(folder),
         )
         if as_json:
             print_json(_document(network, result))
@@ -139,15 +135,11 @@ def _classify_all(network: Network, folder: Path) -> list[tuple[Classification, 
     return [(classify(network, image, 1), true_label(image.path)) for image in images]
 
 
-def _next_commands(folder: Path) -> list[str]:
-    checkpoint, settings, pictures = (
-        shlex.quote(str(folder / name)) for name in (CHECKPOINT, "preprocessing.toml", "pictures")
-    )
-    return [
-        f"phonebit convert {checkpoint} -o demo.pbit --input u8 --preprocessing {settings}",
-        f"phonebit run demo.pbit {pictures}",
-        "phonebit bench demo.pbit --profile",
-    ]
+NEXT: Final = (
+    "phonebit models fashion-larq -o demo.pbit",
+    "phonebit bench demo.pbit --profile",
+    "phonebit inspect demo.pbit --html demo.html",
+)
 
 
 def _document(network: Network, result: DemoResult) -> dict[str, Any]:
@@ -163,7 +155,7 @@ def _document(network: Network, result: DemoResult) -> dict[str, Any]:
         "kernels": dict(Counter(layer.kernel for layer in network.layers)),
         "right": result.right,
         "test_set": {"pictures": TEST_IMAGES, "accuracy": TEST_ACCURACY},
-        "next": result.commands,
+        "next": list(NEXT),
         "pictures": [
             {**classification.to_dict(), "truth": truth} for classification, truth in result.results
         ],
@@ -192,7 +184,7 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
     for kernel, count in Counter(layer.kernel for layer in network.layers).most_common():
         console.print(f"   {count:3d} x {escape(kernel)}")
     console.print("[bold]4  try next[/]")
-    for command in result.commands:
+    for command in NEXT:
         console.print(f"   {escape(command)}", soft_wrap=True)
 
 

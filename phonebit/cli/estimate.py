@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +15,17 @@ from phonebit.cli.options import JsonOption, KernelsOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
+PHONES = Path(__file__).parents[1] / "estimate" / "phones.toml"
+
 if TYPE_CHECKING:
     from phonebit.estimate.network_times import Estimate, ProcessorTime
 
+NAMES = re.findall(r"^\[([\w-]+)\]", PHONES.read_text(encoding="utf-8"), re.MULTILINE)
 PhoneNameOption = Annotated[
-    str, typer.Option("--phone", metavar="PHONE", help="A name, or a file that describes a phone.")
+    str,
+    typer.Option(
+        "--phone", metavar="PHONE", help=f"{', '.join(NAMES)}, or a file that describes a phone."
+    ),
 ]
 
 
@@ -32,7 +39,7 @@ def estimate(
 
     GPU: instructions of the compiled kernels, bytes, launches. CPU: cycles of
     one thread. A measurement may be half or twice as long, on a GPU half to
-    5.5 times. An unknown name lists the phones.
+    5.5 times.
     """
     from phonebit.estimate.network_times import estimate as model
     from phonebit.estimate.phones import phone_named
@@ -60,7 +67,8 @@ def total_text(time: ProcessorTime) -> str:
     from phonebit.estimate.network_times import BASIS
 
     low, high = time.range_ms
-    rest = f"; {time.uncounted} layers by bytes only" if time.uncounted else ""
+    layers = "1 layer" if time.uncounted == 1 else f"{time.uncounted} layers"
+    rest = f"; {layers} by bytes only" if time.uncounted else ""
     return (
         f"{escape(time.processor)}: [bold]{time.total_ms:.2f} ms[/], {BASIS}: "
         f"{low:.2f} to {high:.2f} ms[dim]{rest}[/]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Annotated
 
 import typer
@@ -73,4 +74,6 @@ def main() -> None:
     """
     escape_unknown_characters()
     end_with_reader()
+    if sys.argv[1:] in (["help"], ["version"]):
+        sys.argv[1] = f"--{sys.argv[1]}"
     app()

@@ -15,7 +15,11 @@ ForceOption = Annotated[
 ThreadsOption = Annotated[
     int,
     typer.Option(
-        "--threads", min=0, metavar="N", help="CPU threads; 0: the number in `phonebit devices`."
+        "--threads",
+        min=0,
+        metavar="N",
+        help="CPU threads.",
+        show_default="the number in `phonebit devices`",
     ),
 ]
 DeviceOption = Annotated[
@@ -57,7 +61,8 @@ MaxMemoryOption = Annotated[
         "--max-memory",
         min=0,
         metavar="BYTES",
-        help="Most memory that the file may ask for; 0: half of this machine's, at most 4 GiB.",
+        help="Maximum memory that the file may ask for.",
+        show_default="half of this machine's, at most 4 GiB",
     ),
 ]
 MaxWorkOption = Annotated[
@@ -66,6 +71,7 @@ MaxWorkOption = Annotated[
         "--max-work",
         min=0,
         metavar="N",
-        help="Most operations per image that the file may ask for; 0: 1e12 per processor.",
+        help="Maximum operations per image that the file may ask for.",
+        show_default="1e12 per processor",
     ),
 ]

@@ -36,6 +36,9 @@ class Scorer(Protocol):
         """The result for all images, JSON-ready."""
 
 
+TOP: Final = 5
+
+
 @dataclass
 class ClassificationScorer:
     """Top-1 and top-5 accuracy, and what is mistaken for what."""
@@ -50,18 +53,20 @@ class ClassificationScorer:
 
     def add(self, output: Array, truth: Any, placement: Placement) -> str:
         """See ``Scorer``; the row has the best class."""
-        best = np.argsort(-output.ravel(), kind="stable")[:5]
+        best = np.argsort(-output.ravel(), kind="stable")[:TOP]
         self.top1 += int(best[0] == truth)
         self.top5 += int(truth in best)
         self.guesses[truth][int(best[0])] += 1
         return self.names.name(int(best[0]))
 
     def metrics(self) -> dict[str, Any]:
-        """``top1``, ``top5`` (0..1), and ``classes`` with those that occur."""
+        """``top1``, ``top5`` of more classes (0..1), and ``classes`` with those that occur."""
         total = sum(sum(counts.values()) for counts in self.guesses)
+        counts = {"top1": self.top1}
+        if self.names.count > TOP:
+            counts["top5"] = self.top5
         return {
-            "top1": self.top1 / total if total else float("nan"),
-            "top5": self.top5 / total if total else float("nan"),
+            **{name: right / total if total else float("nan") for name, right in counts.items()},
             "classes": [self._of_class(i) for i, counts in enumerate(self.guesses) if counts],
         }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from phonebit.display import html_table, printable
 from phonebit.errors import InputError
-from phonebit.layer_info import LayerInfo, TensorInfo, layer_cells, summary_text
+from phonebit.layer_info import NUMBERS, LayerInfo, TensorInfo, layer_cells, summary_text
 from phonebit.network.file_metadata import heads_of, labels_of, parse_metadata, preprocessing_of
 
 if TYPE_CHECKING:
@@ -151,4 +151,4 @@ class NetworkDescription:
     def _repr_html_(self) -> str:
         """For notebooks: the same line above a table of the layers."""
         titles, *rows = layer_cells(self._layers)
-        return html_table(repr(self), titles, rows)
+        return html_table(repr(self), titles, rows, NUMBERS)

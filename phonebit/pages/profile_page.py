@@ -73,7 +73,7 @@ def _layer_table(document: Mapping[str, Any]) -> str:
         for index, layer in enumerate(document["layers"])
     ]
     outside = outside_layers_ms(document)
-    rows.append(("", OUTSIDE, "", f"{outside:.4f}", *[""] * 5))
+    rows.append(("", OUTSIDE, "", f"{outside:.4f}", "", "", "", "", ""))
     return data_table(titles, rows, numbers={0, 3, 4, 5, 6, 7})
 
 

@@ -72,7 +72,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     write_page_files(folder)
     preprocessing = next(block for block in BLOCKS if "labels_file" in block.text)
-    (folder / "imagenet.toml").write_text(preprocessing.text)
+    (folder / "rule.toml").write_text(preprocessing.text)
     rule = phonebit.Preprocessing((-1.0, 1.0))
     phonebit.convert(folder / "model.h5", folder / "model.pbit", preprocessing=rule)
     return folder
