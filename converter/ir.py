@@ -171,6 +171,8 @@ class Graph:
     ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
     ``preprocessing`` says by input name what images become before they are inputs; no node does.
     ``detection`` says by output name what boxes its numbers mean.
+    ``arrays`` says by the names of inputs and outputs what shape the source's have without
+    their batch, where it is neither a map's nor (channels): the same elements in the same order.
     ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
     strict conversion demands that each of them becomes binary. ``notes`` are what the importer had
     to decide, for the report.
@@ -186,6 +188,7 @@ class Graph:
     notes: list[str] = field(default_factory=list)
     preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
     detection: dict[str, DetectionHead] = field(default_factory=dict)
+    arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def class_count(self) -> int:
         """Classes that the first output tells apart: its channels, unless it gives boxes."""

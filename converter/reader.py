@@ -19,6 +19,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import RE_EXPORT, parse_contents, read_contents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
 from phonebit.images.preprocessing import Preprocessing
+from phonebit.layer_info import array_shape_of, arrays_of
 
 
 def read_graph(path: str | Path) -> Graph:
@@ -81,6 +82,7 @@ class _Reader:
             labels=self._labels(),
             preprocessing=self._preprocessing(),
             detection=self._detection(),
+            arrays=self._arrays(),
         )
 
     def _labels(self) -> list[str]:
@@ -90,6 +92,19 @@ class _Reader:
             return [contents.name(int(offset)) for offset in contents.labels]
         labels = contents.metadata.get("labels")
         return [str(label) for label in labels] if isinstance(labels, list) else []
+
+    def _arrays(self) -> dict[str, tuple[int, ...]]:
+        """Of the metadata, for inputs and outputs that have as many elements."""
+        told, kinds = (
+            arrays_of(self.contents.metadata),
+            dict(zip(self.names, self.kinds, strict=True)),
+        )
+        places = (*self.contents.inputs, *self.contents.outputs)
+        shapes = {
+            name: array_shape_of(kinds[name].shape, told.get(name))
+            for name in (self.names[place] for place in places)
+        }
+        return {name: sizes for name, sizes in shapes.items() if sizes}
 
     def _preprocessing(self) -> dict[str, Preprocessing]:
         rules = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from phonebit.converter.cost import (
     float_bytes,
@@ -20,11 +20,17 @@ from phonebit.converter.passes.base import PassLog
 from phonebit.display import escape_markup as escape
 from phonebit.display import html_table, printable
 from phonebit.format.records import DataType
+from phonebit.layer_info import TensorDtype, TensorInfo
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 SCHEMA_VERSION = 1
+TENSOR_DTYPES: Final[dict[DataType, TensorDtype]] = {
+    DataType.BIT: "bit",
+    DataType.U8: "u8",
+    DataType.F32: "f32",
+}
 TEXT_COLUMNS = ("layer", "kind", "binary", "output")
 NUMBER_COLUMNS = ("MMAC", "added", "kB before", "kB after")
 LAST_COLUMN = "fused layers, or why not binary"
@@ -76,6 +82,8 @@ class ConversionReport:
         zeros: By the name of each sign whose zero is 0 (PyTorch's): "impossible", "exact" or
             "counted as +".
         output_path: Where the file was written, or None.
+        inputs: What ``Network.forward`` takes, in which axes.
+        outputs: What it returns.
     """
 
     name: str
@@ -85,6 +93,8 @@ class ConversionReport:
     notes: list[str] = field(default_factory=list)
     zeros: dict[str, str] = field(default_factory=dict)
     output_path: str | None = None
+    inputs: list[TensorInfo] = field(default_factory=list)
+    outputs: list[TensorInfo] = field(default_factory=list)
 
     @property
     def macs(self) -> int:
@@ -117,6 +127,8 @@ class ConversionReport:
             "schema_version": SCHEMA_VERSION,
             "name": self.name,
             "output_path": self.output_path,
+            "inputs": [asdict(info) for info in self.inputs],
+            "outputs": [asdict(info) for info in self.outputs],
             "size_before_bytes": self.size_before_bytes,
             "size_after_bytes": self.size_after_bytes,
             "macs": self.macs,
@@ -192,6 +204,8 @@ class ConversionReport:
             f"{self.binary_mac_share:.1%} of {self.macs / 1e6:.1f} MMAC are binary; {added}"
             f"{self.size_before_bytes / 1e3:.1f} kB become {self.size_after_bytes / 1e3:.1f} kB"
         ]
+        lines += [f"input {info.name}: {info.axes_text}" for info in self.inputs]
+        lines += [f"output {info.name}: {info.axes_text}" for info in self.outputs]
         return [*lines, *self.notes]
 
 
@@ -220,11 +234,19 @@ def build_report(
         size_after_bytes,
         [*source.notes, *log.notes],
         dict(log.zeros),
+        inputs=[_tensor(engine, name) for name in engine.inputs],
+        outputs=[_tensor(engine, name) for name in engine.outputs],
     )
     report.notes += [
         f"{layer.name}: trained as binary, but {layer.reason}" for layer in report.missed
     ]
     return report
+
+
+def _tensor(graph: Graph, name: str) -> TensorInfo:
+    kind = graph.types[name]
+    dtype = TENSOR_DTYPES[kind.dtype]
+    return TensorInfo(name, dtype, kind.shape, graph.arrays.get(name, ()))
 
 
 def _trained_parameters(source: Graph, nodes: list[Node]) -> list[int]:

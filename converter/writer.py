@@ -84,12 +84,18 @@ class _Writer:
             inputs=_indices([self.tensors[name] for name in self.graph.inputs]),
             outputs=_indices([self.tensors[name] for name in self.graph.outputs]),
             data=self.constants.data(),
-            metadata={**metadata, "name": self.graph.name},
+            metadata=self._metadata(metadata),
             preprocessing=self._preprocessing(),
             labels=_indices(labels),
             detection=self._detection(),
             strings=self.names.content() or b"\0",
         )
+
+    def _metadata(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = {**given, "name": self.graph.name}
+        if self.graph.arrays:
+            metadata["arrays"] = {name: list(sizes) for name, sizes in self.graph.arrays.items()}
+        return metadata
 
     def _labels(self) -> list[str]:
         graph = self.graph

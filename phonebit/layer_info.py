@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,22 +24,44 @@ class TensorInfo:
         name: its name in the file.
         dtype: "bit" (-1 or +1), "u8" or "f32".
         shape: (height, width, channels); the batch comes in front of it.
+        array_shape: what arrays have after the batch in ``Network.forward``: the same elements in
+            the same order. (channels) where height and width are 1; the source's own axes where
+            they are neither these nor a map's; else ``shape``.
     """
 
     name: str
     dtype: TensorDtype
     shape: Shape
+    array_shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.array_shape:
+            flat = self.shape[:2] == (1, 1)
+            object.__setattr__(self, "array_shape", self.shape[2:] if flat else self.shape)
 
     @classmethod
-    def of(cls, tensor: _runtime.TensorInfo) -> TensorInfo:
-        """The runtime's record as ours."""
+    def of(cls, tensor: _runtime.TensorInfo, arrays: Mapping[str, tuple[int, ...]]) -> TensorInfo:
+        """The runtime's record as ours, with the shapes that the file tells of arrays by name."""
         height, width, channels = tensor.shape
-        return cls(tensor.name, tensor.dtype, (height, width, channels))
+        shape = (height, width, channels)
+        return cls(tensor.name, tensor.dtype, shape, array_shape_of(shape, arrays.get(tensor.name)))
 
     @property
     def text(self) -> str:
         """``image u8 28x28x1``."""
         return f"{self.name} {self.dtype} {shape_text(self.shape)}"
+
+    @property
+    def has_own_axes(self) -> bool:
+        """Whether arrays have the source's own axes, which are neither a map's nor (channels)."""
+        return self.array_shape not in {self.shape, self.shape[2:]}
+
+    @property
+    def axes_text(self) -> str:
+        """``(N, 28, 28, 1): batch, rows, columns, channels``."""
+        sizes = ", ".join(map(str, self.array_shape))
+        names = "rows, columns, channels" if len(self.array_shape) > 1 else "features"
+        return f"(N, {sizes}): {'as in the source' if self.has_own_axes else f'batch, {names}'}"
 
 
 @dataclass(frozen=True)
@@ -169,6 +192,32 @@ def binary_mac_share(layers: Sequence[LayerInfo]) -> float:
     """Part of the multiply-accumulates that is binary, 0..1 (0 if there are none)."""
     total = sum(layer.macs for layer in layers)
     return sum(layer.macs for layer in layers if layer.binary) / total if total else 0.0
+
+
+def arrays_of(metadata: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the source's inputs and outputs without their batch, by name.
+
+    Args:
+        metadata: the file's JSON metadata: {"arrays": {"x": [7, 8]}}. Entries that are no list of
+            positive whole numbers count as absent.
+    """
+    told = metadata.get("arrays")
+    return {
+        str(name): tuple(sizes)
+        for name, sizes in (told if isinstance(told, dict) else {}).items()
+        if isinstance(sizes, list) and all(type(size) is int and size > 0 for size in sizes)
+    }
+
+
+def array_shape_of(shape: Shape, recorded: Sequence[int] | None) -> tuple[int, ...]:
+    """The shape that a file tells of an array without its batch, if it has as many elements.
+
+    Returns:
+        () if the file tells none that fits.
+    """
+    sizes = tuple(recorded or ())
+    fits = math.prod(sizes) == math.prod(shape) and sizes[-1:] == shape[2:]
+    return sizes if fits else ()
 
 
 def shape_text(shape: Shape) -> str:

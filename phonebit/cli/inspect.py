@@ -15,7 +15,7 @@ from phonebit.cli.console import output, print_json
 from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
-from phonebit.layer_info import binary_mac_share, shape_text
+from phonebit.layer_info import TensorInfo, binary_mac_share, shape_text
 
 if TYPE_CHECKING:
     from phonebit.converter.ir import Graph
@@ -80,7 +80,7 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
         graph: the same file as an engine graph, for the tensors between the layers.
 
     Returns:
-        Sizes in bytes, shapes as (height, width, channels).
+        Sizes in bytes, shapes as (height, width, channels), those of arrays in their own axes.
     """
     from phonebit.images.rule_text import as_settings
 
@@ -179,8 +179,8 @@ def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Prepr
     )
     for direction in ("inputs", "outputs"):
         for info in document[direction]:
-            text = f"{escape(info['name'])}  {info['dtype']} {shape_text(tuple(info['shape']))}"
-            console.print(f"[dim]{direction[:-1]:<8}[/] {text}")
+            text = f"{info['name']}  {info['dtype']}  {TensorInfo(**info).axes_text}"
+            console.print(f"[dim]{direction[:-1]:<8}[/] {escape(text)}")
             if info["name"] in rules:
                 console.print(f"[dim]image [/] {rule_text(rules[info['name']])}")
             if info["name"] in document["detection"]:
@@ -222,7 +222,7 @@ def _print_labels(console: Console, labels: list[str]) -> None:
 
 def _print_metadata(console: Console, metadata: dict[str, Any]) -> None:
     for key, value in metadata.items():
-        if key not in {"labels", "layers", "name", "input"}:
+        if key not in {"labels", "layers", "name", "input", "arrays"}:
             text = ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
             console.print(f"[dim]{escape(str(key)):<8}[/] {escape(text)}")
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from phonebit.display import html_table, printable
 from phonebit.errors import InputError
-from phonebit.layer_info import NUMBERS, LayerInfo, TensorInfo, layer_cells, summary_text
+from phonebit.layer_info import (
+    NUMBERS,
+    LayerInfo,
+    TensorInfo,
+    arrays_of,
+    layer_cells,
+    summary_text,
+)
 from phonebit.network.file_metadata import heads_of, labels_of, parse_metadata, preprocessing_of
 
 if TYPE_CHECKING:
@@ -24,10 +31,11 @@ class NetworkDescription:
         """Wrap a runtime object; use ``Network.load`` instead."""
         self._open_engine: _runtime.Network | None = engine
         self._path = path
-        self._inputs = tuple(map(TensorInfo.of, engine.inputs))
-        self._outputs = tuple(map(TensorInfo.of, engine.outputs))
-        self._layers = tuple(map(LayerInfo.of, engine.layers))
         self._metadata = parse_metadata(engine.metadata)
+        arrays = arrays_of(self._metadata)
+        self._inputs = tuple(TensorInfo.of(each, arrays) for each in engine.inputs)
+        self._outputs = tuple(TensorInfo.of(each, arrays) for each in engine.outputs)
+        self._layers = tuple(map(LayerInfo.of, engine.layers))
         self._labels = labels_of(engine, self._metadata)
         self._preprocessing = preprocessing_of(engine, self._inputs, self._metadata)
         self._detection = heads_of(engine, self._outputs)

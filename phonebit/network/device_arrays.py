@@ -51,18 +51,13 @@ def output_layout(info: TensorInfo, batch: int) -> tuple[tuple[int, ...], np.dty
         batch: inputs in the batch.
 
     Returns:
-        Shape (N, height, width, channels), the last counted in words of 32 bits for a "bit" output,
-        and the element type: float32, uint8, or uint32 for bits.
+        Shape (N, *array_shape), the last axis counted in words of 32 bits for a "bit" output, and
+        the element type: float32, uint8, or uint32 for bits.
     """
-    height, width, channels = info.shape
     if info.dtype == "bit":
-        return (batch, height, width, -(-channels // WORD_BITS)), np.dtype(np.uint32)
-    return (batch, height, width, channels), NUMPY_DTYPES[info.dtype]
-
-
-def without_map(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(N, C) where height and width are 1, else the shape itself."""
-    return (shape[0], shape[3]) if shape[1] == shape[2] == 1 else shape
+        *pixels, channels = info.array_shape
+        return (batch, *pixels, -(-channels // WORD_BITS)), np.dtype(np.uint32)
+    return (batch, *info.array_shape), NUMPY_DTYPES[info.dtype]
 
 
 def forward_on_device(
@@ -100,7 +95,7 @@ def forward_on_device(
         results = {}
         for info in outputs:
             shape, dtype = output_layout(info, batch)
-            results[info.name] = cl_array.empty(queue, without_map(shape), dtype)
+            results[info.name] = cl_array.empty(queue, shape, dtype)
     else:
         results = dict(arrays_by_name(out, outputs, "output"))
         for info in outputs:
@@ -212,11 +207,12 @@ def _check_input(array: Any, info: TensorInfo) -> int:
 
 def _check_output(array: Any, info: TensorInfo, batch: int) -> None:
     shape, dtype = output_layout(info, batch)
-    if array.dtype != dtype or tuple(array.shape) not in {shape, without_map(shape)}:
+    as_map = (batch, *info.shape[:2], shape[-1])
+    if array.dtype != dtype or tuple(array.shape) not in {shape, as_map}:
         raise InputError(
             "does not fit the output",
             where=f"output '{info.name}'",
-            expected=f"{dtype.name} {without_map(shape)}",
+            expected=f"{dtype.name} {shape}",
             got=f"{array.dtype} {tuple(array.shape)}",
         )
 

@@ -21,36 +21,33 @@ def named_results(results: Sequence[Array], outputs: Sequence[TensorInfo], out: 
         out: what the user wants them written into: an array, a mapping by output name, or None.
 
     Returns:
-        Arrays by output name, (N, C) where height and width are 1; those of ``out`` if given.
+        Arrays (N, *array_shape) by output name; those of ``out`` if given.
 
     Raises:
         InputError: if an array of ``out`` does not fit.
     """
     arrays = {
-        info.name: _without_map(result, info) for info, result in zip(outputs, results, strict=True)
+        info.name: np.asarray(result).reshape(len(result), *info.array_shape)
+        for info, result in zip(outputs, results, strict=True)
     }
     if out is None:
         return arrays
     targets = dict(arrays_by_name(out, outputs, "output"))
-    for name, array in arrays.items():
-        _check_target(targets[name], array, name)
+    for info in outputs:
+        _check_target(targets[info.name], arrays[info.name], info)
     for name, array in arrays.items():
         np.copyto(targets[name], array.reshape(targets[name].shape))
     return targets
 
 
 def in_form_of(x: Any, results: Any) -> Any:
-    """Results by name where the inputs came by name, otherwise the one array."""
-    return results if isinstance(x, Mapping) else next(iter(results.values()))
+    """Results by name where the inputs came by name or there are several, else the one array."""
+    is_named = isinstance(x, Mapping) or len(results) > 1
+    return results if is_named else next(iter(results.values()))
 
 
-def _without_map(array: Array, info: TensorInfo) -> Array:
-    height, width, channels = info.shape
-    return array.reshape(len(array), channels) if height == width == 1 else np.asarray(array)
-
-
-def _check_target(target: Any, array: Array, name: str) -> None:
-    where = f"output '{name}'"
+def _check_target(target: Any, array: Array, info: TensorInfo) -> None:
+    where = f"output '{info.name}'"
     if not isinstance(target, np.ndarray):
         raise InputError(
             "not a NumPy array, as the inputs are",
@@ -58,9 +55,7 @@ def _check_target(target: Any, array: Array, name: str) -> None:
             expected=f"an array of {array.dtype.name}",
             got=type(target).__name__,
         )
-    shapes = (
-        {array.shape, (len(array), 1, 1, *array.shape[1:])} if array.ndim == 2 else {array.shape}
-    )
+    shapes = {array.shape, (len(array), *info.shape)}
     if target.dtype != array.dtype or target.shape not in shapes:
         raise InputError(
             "does not fit the output",

@@ -48,8 +48,8 @@ def check_inputs(
     Values are not looked at: the runtime does that while it copies them.
 
     Args:
-        x: one array, or a mapping from input name to array; (N, height, width, channels), or (N, C)
-            for an input without a map.
+        x: one array, or a mapping from input name to array; (N, *array_shape), or (N, height,
+            width, channels).
         expected: the network's inputs.
         with_rule: names of inputs with a preprocessing rule, which also take levels (uint8).
 
@@ -64,22 +64,6 @@ def check_inputs(
     checked = [check_array(arrays[info.name], info, info.name in with_rule) for info in expected]
     check_batches({info.name: len(array) for info, array in zip(expected, checked, strict=True)})
     return checked
-
-
-def check_form(x: Any, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> None:
-    """Check that what a user passed to ``forward`` says what form the results have.
-
-    Raises:
-        InputError: if it is no mapping, but there are several outputs.
-    """
-    if isinstance(x, Mapping) or len(outputs) == 1:
-        return
-    names = ", ".join(f"'{info.name}'" for info in outputs)
-    raise InputError(
-        f"the network has {len(outputs)} outputs: {names}",
-        expected=f"a dict from input name to array: {{'{inputs[0].name}': x}}",
-        got=type(x).__name__,
-    )
 
 
 def check_finite(arrays: Sequence[NDArray[Any]], expected: Sequence[TensorInfo]) -> None:
@@ -167,8 +151,8 @@ def check_array(array: Any, info: TensorInfo, has_rule: bool = False) -> NDArray
     """Check one input array.
 
     Args:
-        array: NumPy's, or one with ``__dlpack__``; (N, height, width, channels), or (N, C) if the
-            input's height and width are 1.
+        array: NumPy's, or one with ``__dlpack__``; (N, *array_shape), or (N, height, width,
+            channels).
         info: what the network expects.
         has_rule: whether uint8 will do where it expects float32.
 
@@ -233,7 +217,7 @@ def check_shape(shape: tuple[int, ...], info: TensorInfo) -> tuple[int, int, int
     """Check an input's shape.
 
     Args:
-        shape: of the array: (N, height, width, channels), or (N, C) without a map.
+        shape: of the array: the batch and ``array_shape`` or ``shape``.
         info: what the network expects.
 
     Returns:
@@ -243,29 +227,32 @@ def check_shape(shape: tuple[int, ...], info: TensorInfo) -> tuple[int, int, int
         InputError: if it does not fit, or N is 0.
     """
     height, width, channels = info.shape
-    full = shape
-    if height == width == 1 and len(shape) == 2 and shape[1] == channels:
-        full = (shape[0], 1, 1, channels)
-    if full[1:] != info.shape:
+    allowed = {info.shape, info.array_shape}
+    if height == width == 1:
+        allowed.add((channels,))
+    if shape[1:] not in allowed:
+        own = info.array_shape if len(info.array_shape) > 1 else info.shape
         raise InputError(
             "wrong shape",
             where=f"input '{info.name}'",
-            expected=f"(N, {height}, {width}, {channels})",
+            expected=f"(N, {', '.join(map(str, own))})",
             got=shape,
-            hint=_shape_advice(shape, info.shape),
+            hint=_shape_advice(shape, info),
         )
-    if full[0] == 0:
+    if shape[0] == 0:
         raise InputError(
             "the batch is empty", where=f"input '{info.name}'", hint="pass at least one element"
         )
-    return (full[0], height, width, channels)
+    return (shape[0], height, width, channels)
 
 
-def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:
+def _shape_advice(got: tuple[int, ...], info: TensorInfo) -> str:
     """What most likely went wrong, as an instruction."""
-    height, width, channels = expected
-    if got == expected:
+    height, width, channels = info.shape
+    if got in {info.shape, info.array_shape}:
         return "add the batch dimension with x[None]"
+    if info.has_own_axes:
+        return "the axes are those of the network that the file was converted from, batch in front"
     if channels == 1 and got[-2:] == (height, width) and len(got) < 4:
         added = "x[None, :, :, None]" if len(got) == 2 else "x[..., None]"
         return f"add the missing dimensions with {added}"

@@ -22,7 +22,7 @@ from phonebit.errors import DeviceError, PhoneBitWarning
 from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
 from phonebit.network.host_outputs import in_form_of, named_results
-from phonebit.network.input_checks import Array, ArrayLike, check_form, check_inputs, explained
+from phonebit.network.input_checks import Array, ArrayLike, check_inputs, explained
 from phonebit.network.layers import NetworkLayers
 from phonebit.network.random_inputs import random_inputs
 from phonebit.network.stream import Finish, Stream
@@ -229,8 +229,8 @@ class Network(NetworkLayers):
     def forward(self, x: Any, out: Any = None) -> Any:
         """Run the network on a batch.
 
-        ``network(x)`` is short for it. An array gives an array, a dict by input name gives a dict
-        by output name.
+        ``network(x)`` is short for it. An array gives an array, or a dict by output name if there
+        are several outputs; a dict by input name always gives a dict.
 
         Arrays are NumPy's, or of PyTorch or any other library with DLPack, whose memory on the CPU
         is read without a copy if it is C-contiguous; or all ``pyopencl.array.Array`` of the context
@@ -239,9 +239,11 @@ class Network(NetworkLayers):
         their values.
 
         Args:
-            x: (N, height, width, channels), N >= 1, of the dtype that ``inputs`` says (uint8 or
-                float32); (N, C) will do where height and width are 1; on a device C-contiguous. A
-                dict from input name to array if there are several inputs or outputs. NumPy's may
+            x: (N, *array_shape) as ``inputs`` says, N >= 1: images (N, height, width, channels),
+                features (N, C), and others in the axes of the network that was converted; or always
+                (N, height, width, channels) as ``shape`` says, which has the same elements in the
+                same order. Of the dtype that ``inputs`` says (uint8 or float32); on a device
+                C-contiguous. A dict from input name to array if there are several. NumPy's may
                 also be uint8 levels of images in the size of a float32 input for which
                 ``preprocessing`` has a rule: they are copied to the device as bytes, and their
                 values computed there, with the bits of ``Preprocessing.values``.
@@ -250,9 +252,9 @@ class Network(NetworkLayers):
                 copied into.
 
         Returns:
-            float32 (N, height, width, channels); (N, C) where height and width are 1; NumPy's,
+            float32 (N, *array_shape) as ``outputs`` says; NumPy's,
             unless ``x`` is on a device. A "bit" output is int8 of -1 and +1; on a device it stays
-            packed: uint32 (N, height, width, ceil(channels / 32)), channel c is bit
+            packed: uint32, the last axis ceil(channels / 32) words; channel c is bit
             c % 32 of word c // 32, 1 stands for +1, spare bits are 0. It is ``out``, if given;
             otherwise device arrays are new ones on ``queue``.
 
@@ -262,7 +264,6 @@ class Network(NetworkLayers):
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
             CancelledError: if another thread called ``cancel``.
         """
-        check_form(x, self._inputs, self._outputs)
         engine = (
             self._engine
         )  # stays until the end of the pass if another thread closes the network
@@ -302,7 +303,6 @@ class Network(NetworkLayers):
 
     def _begin(self, x: Any) -> Finish:
         """Begin a pass of ``stream``."""
-        check_form(x, self._inputs, self._outputs)
         engine = self._engine
         arrays = check_inputs(x, self._inputs, self._preprocessing)
         with explained(arrays, self._inputs):

@@ -1,4 +1,4 @@
-"""Arrays in PyTorch's order of axes, brought into the order of the file."""
+"""Maps in PyTorch's order of axes, brought into the order of the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def to_nhwc(
     """Move the channels of arrays that have them first to the end.
 
     Args:
-        arrays: by input name; those of rank 4 have the order in question, others are left alone.
+        arrays: by input name; those of rank 4 have the order in question, if the input is a map;
+            others are left alone.
         infos: the file's inputs, (height, width, channels).
         layout: the order of all arrays of rank 4, or None: what their shapes say.
         may_be_nchw: whether shapes may say that channels come first; else they come last.
@@ -36,13 +37,13 @@ def to_nhwc(
     Raises:
         InputError: if a shape fits both orders and ``layout`` does not decide.
     """
-    shapes = {info.name: info.shape for info in infos}
+    by_name = {info.name: info for info in infos}
     result = {}
     for name, array in arrays.items():
-        is_map = array.ndim == 4
+        is_map = array.ndim == 4 and not by_name[name].has_own_axes
         moves = is_map and layout == "nchw"
         if is_map and layout is None and may_be_nchw:
-            moves = _is_nchw(name, array, shapes[name])
+            moves = _is_nchw(name, array, by_name[name].shape)
         result[name] = np.moveaxis(array, 1, 3) if moves else array
     return result
 

@@ -129,10 +129,11 @@ def traced_as(source: PathLike | Any, options: ImportOptions, network: Network) 
     exported = os.fspath(source).endswith(".pt2") if is_path else hasattr(source, "graph_module")
     if told or exported or len(network.inputs) != 1 or framework_of(source, options) != "torch":
         return options
-    height, width, channels = network.inputs[0].shape
-    without_map = height == width == 1
-    shape = (1, channels) if without_map else (1, channels, height, width)
-    return replace(options, input_shape=shape)
+    info = network.inputs[0]
+    shape = info.array_shape
+    if len(shape) == 3 and not info.has_own_axes:
+        shape = (shape[2], *shape[:2])
+    return replace(options, input_shape=(1, *shape))
 
 
 def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) -> dict[str, Array]:

@@ -62,16 +62,15 @@ def test_recurrent_layers_are_within_rounding(made: onnx.ModelProto) -> None:
 
 
 def test_a_layer_of_relus_is_its_recurrence() -> None:
-    """ONNX's reference has no relus in recurrent layers. All sums are exact. The graph has channels
-    last, and takes the sequence for these."""
+    """ONNX's reference has no relus in recurrent layers. All sums are exact."""
     graph = import_onnx(recurrent("RNN", activations=["Relu"]))
     inputs = pictures(graph)
     w, r, (wb, rb) = halves(4, 6), halves(4, 4, seed=4), halves(2, 4, seed=5)
     state = np.zeros((2, 4), np.float32)
-    for step, x in enumerate(inputs["x"].reshape(2, 6, 5).transpose(2, 0, 1)):
+    for step, x in enumerate(inputs["x"].reshape(2, 5, 6).transpose(1, 0, 2)):
         state = np.maximum(x @ w.T + wb + state @ r.T + rb, 0)
-        values = run(graph, inputs, ["y"])["y"].reshape(2, 5, 4)[:, step]
-        np.testing.assert_array_equal(values, -state)
+        values = run(graph, inputs)[graph.outputs[0]].reshape(2, 4, 5)
+        np.testing.assert_array_equal(values[..., step], -state)
     assert state.any()
 
 

@@ -244,7 +244,7 @@ def test_branches_on_values_are_explained_with_the_line_that_branches() -> None:
         (3, {}, "expected a path, an nn.Module or an ExportedProgram"),
         (nn.Linear(2, 2).half(), {"input_shape": (1, 2)}, "convert module.float()"),
         (nn.Identity(), {"example_input": np.zeros((1, 4), np.bool_)}, "bool"),
-        (nn.Identity(), {"input_shape": (1, 2, 3, 4, 5, 6)}, "(N, C, H, W)"),
+        (nn.Identity(), {"input_shape": (1, 2, 3, 4, 5, 6)}, "two to five axes"),
     ],
 )
 def test_sources_that_are_no_network_of_floats_are_refused(

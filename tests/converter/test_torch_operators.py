@@ -164,7 +164,7 @@ def assert_same_results(module: nn.Module, folder: Path, tolerance: float) -> No
     expected = [expected] if isinstance(expected, Tensor) else expected
     for number, (want, got) in enumerate(zip(expected, results.values(), strict=True)):
         array = want.detach().numpy()
-        array = np.moveaxis(array, 1, -1) if array.ndim > 2 else array
+        array = np.moveaxis(array, 1, -1) if array.ndim == 4 else array
         np.testing.assert_allclose(
             np.asarray(got).reshape(array.shape), array, tolerance, tolerance, err_msg=str(number)
         )

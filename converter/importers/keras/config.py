@@ -45,13 +45,17 @@ class LayerSpec:
 
 @dataclass
 class ModelSpec:
-    """A graph of layers. ``inputs`` and ``outputs`` are tensors of its own layers."""
+    """A graph of layers. ``inputs`` and ``outputs`` are tensors of its own layers.
+
+    ``output_keys`` are what a dict of outputs calls them; empty where they are no dict.
+    """
 
     name: str
     layers: list[LayerSpec]
     inputs: list[TensorRef]
     outputs: list[TensorRef]
     by_name: dict[str, LayerSpec] = field(default_factory=dict)
+    output_keys: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for layer in self.layers:
@@ -151,6 +155,8 @@ def _parse_body(class_name: str, body: Any, depth: int) -> ModelSpec | None:
     model = ModelSpec(
         name, layers, _endpoints(body["input_layers"]), _endpoints(body["output_layers"])
     )
+    if isinstance(body["output_layers"], dict):
+        model.output_keys = [str(key) for key in body["output_layers"]]
     _renumber_nested_calls(model)
     return model
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -26,7 +28,8 @@ from phonebit.converter.importers.keras.layers import LAYERS
 from phonebit.converter.importers.keras.weights import NoWeights, describe
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType
-from phonebit.converter.ops import Input
+from phonebit.converter.ops import Elementwise, Input
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
 from phonebit.format.records import DataType
 
@@ -96,6 +99,7 @@ class _Translation:
         self._nodes = NodeList(names)
         self._types: dict[str, TensorType] = {}
         self._expected_binary: list[str] = []
+        self._arrays: dict[str, tuple[int, ...]] = {}
 
     def graph(self, outputs: list[Tensor]) -> Graph:
         """The finished graph, with all types inferred and checked."""
@@ -105,11 +109,34 @@ class _Translation:
             self._nodes.nodes,
             self._types,
             list(dict.fromkeys(ref.layer for ref in spec.inputs)),
-            list(dict.fromkeys(output.value for output in outputs)),
+            self._outputs(outputs),
             expected_binary=self._expected_binary,
+            arrays=self._arrays,
         )
         graph.types = infer(graph)
         return graph
+
+    def _outputs(self, outputs: list[Tensor]) -> list[str]:
+        """Their values; of one that is given more than once copies, by the keys of a dict."""
+        names: list[str] = []
+        keys = self._model.spec.output_keys
+        keys = keys if len(keys) == len(outputs) else [""] * len(outputs)
+        count = Counter(output.value for output in outputs)
+        for output, key in zip(outputs, keys, strict=True):
+            value = output.value
+            if value in names or (key and count[value] > 1):
+                value = self._nodes.inner_name(key or f"{value}/output")
+                copied = Node(value, Elementwise(Epilogue([])), [output.value], value)
+                self._nodes.nodes.append(copied)
+                self._nodes.used.add(value)
+            self._record(replace(output, value=value))
+            names.append(value)
+        return names
+
+    def _record(self, tensor: Tensor) -> None:
+        """An input's or output's own axes, if they are no map's."""
+        if len(tensor.shape) not in (1, 3):
+            self._arrays[tensor.value] = tensor.shape
 
     def model(
         self,
@@ -228,6 +255,7 @@ class _Translation:
         self._nodes.used.add(name)
         self._nodes.nodes.append(Node(name, Input(), [], name, sources=[name]))
         self._types[name] = TensorType(tensor.hwc, tensor.dtype)
+        self._record(tensor)
         return tensor
 
     def _input_size(self, layer: LayerSpec, name: str) -> tuple[int, ...]:

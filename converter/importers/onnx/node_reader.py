@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -82,8 +83,16 @@ class NodeReader:
     def _finished(self, outputs: Iterable[str], channels_last: Callable[[Call], bool]) -> Reading:
         """The program whose outputs have these names."""
         reading, program = Reading(self._program), self._program
-        calls = [self._output(name, reading, channels_last) for name in outputs]
-        program.outputs = list(dict.fromkeys(call for call in calls if call is not None))
+        for name in outputs:
+            call = self._output(name, reading, channels_last)
+            if call is not None:
+                program.outputs.append(call)
+                program.names.append(name)
+        repeated = Counter(program.outputs)
+        program.names = [
+            name if repeated[call] > 1 else ""  # else it is called like its module
+            for call, name in zip(program.outputs, program.names, strict=True)
+        ]
         if not program.problems and all(call.constant for call in program.outputs):
             raise ConversionError("the network returns no tensor that depends on its input")
         program.calls = live(self._builder.order, program.inputs, program.outputs)

@@ -20,6 +20,8 @@ from phonebit.converter.ir import Shape
 Indices = NDArray[np.int64]
 ZERO: Final = -1
 """Position of an element that is 0 and lies nowhere."""
+MAP_AXES: Final = 3
+"""Of an image's map, without the batch."""
 Layout = Literal["channels_first", "channels_last"]
 """Which axis behind the batch is the graph's channel axis: the first or the last."""
 
@@ -125,6 +127,19 @@ def _to_hwc(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
         array = np.moveaxis(array, 0, -1)
     lead = (1,) * (3 - array.ndim) if array.ndim < 3 else (math.prod(array.shape[:-2]),)
     return array.reshape(*lead, *array.shape[-2:])
+
+
+def file_layout(inner: int, channels_last: bool = False) -> Layout:
+    """How an input or output lies in the file: by the number of its axes alone.
+
+    Maps (N, C, H, W) become (N, H, W, C). All others have their elements in the source's order,
+    whatever reads or writes them.
+
+    Args:
+        inner: Axes of the source's tensor without the batch.
+        channels_last: Whether the source has maps (N, H, W, C).
+    """
+    return "channels_first" if inner == MAP_AXES and not channels_last else "channels_last"
 
 
 def in_layout(sample: NDArray[Any], layout: Layout) -> NDArray[Any]:

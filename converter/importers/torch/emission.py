@@ -81,6 +81,25 @@ class Emission:
         self.types[unique] = TensorType(shape, DataType.F32)
         return unique
 
+    def renamed(self, value: str, name: str) -> str:
+        """Calls a value by another name, with a number appended where that is taken.
+
+        Returns:
+            What it is called.
+        """
+        unique, number = name, 1
+        while unique != value and unique in self._by_value:
+            unique, number = f"{name}_{number}", number + 1
+        node = self._by_value.pop(value)
+        node.value, self._by_value[unique] = unique, node
+        self.types[unique] = self.types.pop(value)
+        for reader in self.nodes:
+            reader.inputs = [unique if read == value else read for read in reader.inputs]
+        if value in self.tensors:
+            call, view = self.tensors.pop(value)
+            self.tensors[unique] = call, view.with_value(unique, quantized=view.quantized)
+        return unique
+
     def quantizer(self, value: str) -> Node | None:
         """The quantizer that a value comes from, if it does."""
         node = self._by_value.get(value)

@@ -69,6 +69,37 @@ def scope_of(node: Any) -> tuple[str, str]:
     return (str(key), str(path))
 
 
+def user_outputs(exported: Any, output: Any) -> list[tuple[Any, str]]:
+    """The nodes that the user's function returns, and their keys if it returns a dict, else "".
+
+    Args:
+        exported: The program. Buffers that the function updates are returned in front of its own.
+        output: The graph's output node.
+    """
+    specs = exported.graph_signature.output_specs
+    own = [
+        node
+        for node, spec in zip(output.args[0], specs, strict=True)
+        if spec.kind.name == "USER_OUTPUT"
+    ]
+    keys = _keys(exported.call_spec.out_spec, len(own))
+    return [(node, key) for node, key in zip(own, keys, strict=True) if hasattr(node, "name")]
+
+
+def _keys(spec: Any, count: int) -> list[str]:
+    """Of the leaves of what a function returns, where it is a dict; names alone, else ""."""
+    from torch.utils import _pytree as pytree
+
+    try:
+        tree = pytree.tree_unflatten(list(range(count)), spec)
+        paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    except Exception:  # a class of the user's that this process does not know
+        return [""] * count
+    is_mapping = len(paths) == count and all(path and hasattr(path[0], "key") for path in paths)
+    names = [".".join(str(getattr(e, "key", getattr(e, "idx", e))) for e in path) for path in paths]
+    return [name if name.isprintable() else "" for name in names] if is_mapping else [""] * count
+
+
 def user_line(node: Any) -> str:
     """Where the user's own code made the call: the innermost frame outside PyTorch."""
     frames = [text.strip() for text in (node.meta.get("stack_trace") or "").split("File ")]

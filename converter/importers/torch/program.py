@@ -22,6 +22,7 @@ from phonebit.converter.importers.torch.nodes import (
     stored_tensors,
     type_of,
     user_line,
+    user_outputs,
 )
 from phonebit.errors import ConversionError
 
@@ -58,9 +59,11 @@ class Problem:
 class Program:
     """Live calls in execution order.
 
-    ``estimators`` says, for the exported node of a straight-through estimator, the node of its
-    forward value, which stands for it. ``problems`` are what the reader could not express, and
-    ``channels_last`` the tensors among inputs and outputs whose channels are their last axis.
+    ``outputs`` may hold a call twice; ``names`` are what the source calls them, or ""
+    for those called like their modules; empty if all are. ``estimators`` says, for the exported node of a
+    straight-through estimator, the node of its forward value, which stands for it. ``problems`` are
+    what the reader could not express, and ``channels_last`` the tensors among inputs and outputs
+    whose channels are their last axis.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -69,6 +72,11 @@ class Program:
     estimators: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     channels_last: set[Call] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
+
+    def output_names(self) -> list[str]:
+        """A name, or "", for each output."""
+        return self.names or [""] * len(self.outputs)
 
 
 def read_program(exported: Any) -> Program:
@@ -99,18 +107,16 @@ class _Reader:
 
     def program(self) -> Program:
         result = Program()
-        returned: list[Any] = []
+        returned: list[tuple[Any, str]] = []
         for node in self._exported.graph.nodes:
             if node.op == "output":
-                returned = [arg for arg in node.args[0] if hasattr(arg, "name")]
+                returned = user_outputs(self._exported, node)
                 continue
             self._calls[node] = call = self._read(node)
             if node.op == "placeholder" and call.op == "input":
                 result.inputs.append(call)
-        # Buffers that the forward function updates are returned in front of the user's outputs.
-        wanted = set(self._exported.graph_signature.user_outputs)
-        outputs = [self._calls[node] for node in returned if node.name in wanted]
-        result.outputs = list(dict.fromkeys(outputs))
+        result.outputs = [self._calls[node] for node, _ in returned]
+        result.names = [name for _, name in returned]
         if not result.outputs or all(call.constant for call in result.outputs):
             raise ConversionError("the network returns no tensor that depends on its input")
         result.calls = live(self._order, result.inputs, result.outputs)

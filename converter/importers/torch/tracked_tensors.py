@@ -11,6 +11,7 @@ import numpy as np
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
+    MAP_AXES,
     Layout,
     UnsupportedError,
     View,
@@ -96,6 +97,7 @@ class Context:
     values: dict[Call, Result] = field(default_factory=dict)
     expected_binary: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def operand(self, argument: Any) -> Value:
         """The network's tensor that an argument stands for.
@@ -129,6 +131,12 @@ class Context:
         """The result of a call that is a graph value of its own."""
         view = plain_view(value, call.shape, self.batch, layout)
         return self.viewed(call, view.with_value(value, quantized=quantized))
+
+    @staticmethod
+    def array_shape(view: View) -> tuple[int, ...] | None:
+        """What ``Graph.arrays`` says of an input or output."""
+        shape = view.sample().shape
+        return None if len(shape) in (0, 1, MAP_AXES) else shape
 
     def viewed(self, call: Call, view: View) -> Value:
         """The result of a call that is a view of a graph value."""

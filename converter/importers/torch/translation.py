@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +15,9 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.depth import DEPTH
 from phonebit.converter.importers.torch.element_positions import (
-    Layout,
     UnsupportedError,
     View,
+    file_layout,
     hwc_of,
     plain_view,
     without_batch,
@@ -38,7 +38,8 @@ from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.importers.torch.transposed import CONVOLUTIONS
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, TensorType
-from phonebit.converter.ops import Dequantize, Input
+from phonebit.converter.ops import Dequantize, Elementwise, Input
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
 from phonebit.format.records import DataType
 
@@ -98,14 +99,11 @@ def translate(program: Program, name: str, rules: Mapping[str, Rule] = RULES) ->
     context = Context(_batch(program), Emission(program), Constants())
     problems = list(program.problems)
     for call in program.inputs:
-        layout: Layout = "channels_last" if call in program.channels_last else "channels_first"
-        context.values[call] = _input(context, call, layout)
+        context.values[call] = _input(context, call, call in program.channels_last)
     for call in program.calls:
         if not call.constant and call.op != "input":
             context.values[call] = _translated(context, call, rules, problems)
-    outputs = [
-        _output(context, call, call in program.channels_last, problems) for call in program.outputs
-    ]
+    outputs = _outputs(context, program, problems)
     if problems:
         error = UnsupportedLayerError(
             described(problems),
@@ -121,9 +119,10 @@ def translate(program: Program, name: str, rules: Mapping[str, Rule] = RULES) ->
         emission.nodes,
         emission.types,
         [call.name for call in program.inputs],
-        list(dict.fromkeys(output for output in outputs if output is not None)),
+        outputs,
         expected_binary=context.expected_binary,
         notes=context.notes,
+        arrays=context.arrays,
     )
     graph.types = infer(graph)
     return Translation(graph, emission.tensors, program.estimators, context.batch)
@@ -140,14 +139,14 @@ def _batch(program: Program) -> int:
     return sizes.pop()
 
 
-def _input(context: Context, call: Call, layout: Layout) -> Value:
+def _input(context: Context, call: Call, channels_last: bool) -> Value:
     inner = without_batch(call.shape, context.batch)
+    layout = file_layout(len(inner), channels_last)
     kind = INPUT_TYPES.get(str(call.dtype))
     if kind is None or not 1 <= len(inner) <= 4:
         raise ConversionError(
             f"input {call.name!r} cannot be expressed",
-            expected="float32, uint8 or integers, (N, C, D, H, W), (N, C, H, W), (N, C, L) or "
-            "(N, features)",
+            expected="float32, uint8 or integers, of two to five axes with the batch",
             got=f"{call.dtype}, {call.shape}",
         )
     emission = context.emission
@@ -155,6 +154,10 @@ def _input(context: Context, call: Call, layout: Layout) -> Value:
     emission.emit(Input(), [], hwc, call.name)
     emission.types[call.name] = TensorType(hwc, kind)
     value = context.result(call, call.name, layout)
+    assert value.view is not None
+    shape = context.array_shape(value.view)
+    if shape is not None:
+        context.arrays[call.name] = shape
     if kind == DataType.U8:  # whatever reads bytes computes with them as numbers
         one, zero = np.ones(hwc[2], np.float32), np.zeros(hwc[2], np.float32)
         name = f"{call.name}/float"
@@ -200,10 +203,40 @@ def _item(context: Context, call: Call) -> Any:
     return value
 
 
+def _outputs(context: Context, program: Program, problems: list[Problem]) -> list[str]:
+    """The values of the outputs, by the source's names where it tells some.
+
+    A value that is given more than once has a copy for each other name.
+    """
+    inputs = {call.name for call in program.inputs}
+    views = {
+        call: _output(context, call, call in program.channels_last, problems)
+        for call in dict.fromkeys(program.outputs)
+    }
+    results: dict[str, str] = {}
+    for call, name in zip(program.outputs, program.output_names(), strict=True):
+        view = views[call]
+        if view is None:
+            continue
+        value, shape = view.value, context.array_shape(view)
+        if value in results or (value in inputs and context.arrays.get(value) != shape):
+            copied = Elementwise(Epilogue([]))
+            value = context.emission.emit(copied, [value], view.hwc, name or f"{value}/output")
+        if shape is not None:
+            context.arrays[value] = shape
+        results[value] = name if value not in inputs else ""
+    for value, name in results.items():  # only here: views know values by their first names
+        if name:
+            results[value] = context.emission.renamed(value, name)
+            if value in context.arrays:
+                context.arrays[results[value]] = context.arrays.pop(value)
+    return [name or value for value, name in results.items()]
+
+
 def _output(
     context: Context, call: Call, channels_last: bool, problems: list[Problem]
-) -> str | None:
-    """The value of an output, in the order in which PyTorch returns its elements."""
+) -> View | None:
+    """An output in the order of ``file_layout``."""
     value = context.values.get(call)
     if not isinstance(value, Value):
         if call.constant:
@@ -211,12 +244,11 @@ def _output(
         return None
     with _translating(call, problems):
         view = context.real(value)
-        last = plain_view(view.value, view.indices.shape, view.batch, "channels_last")
-        is_last = last.hwc == view.hwc and bool((last.indices == view.indices).all())
-        if view.sample().ndim == 2 and is_last:
-            return view.value
-        layout: Layout = "channels_last" if channels_last else "channels_first"
-        return relayout(context.emission, view, layout, f"{view.value}/output").value
+        layout, name = file_layout(view.sample().ndim, channels_last), f"{view.value}/output"
+        moved = relayout(context.emission, view, layout, name)
+        if moved.value == view.value or context.array_shape(moved) is None:
+            return moved
+        return replace(moved, value=context.emission.renamed(moved.value, name))
     return None
 
 

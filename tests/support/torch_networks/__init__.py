@@ -128,8 +128,8 @@ TASKS: dict[str, Entry] = {
 
 
 def channels_last(inputs: Tensor) -> NDArray[np.float32]:
-    """Inputs as PhoneBit reads them, (N, H, W, C) or (N, 1, L, C)."""
+    """Arrays as PhoneBit reads and gives them: maps (N, H, W, C), others as they are."""
     import numpy as np
 
-    array = inputs.numpy() if inputs.dim() == 4 else inputs.numpy()[:, :, None]
-    return np.ascontiguousarray(array.transpose(0, 2, 3, 1))
+    array: NDArray[np.float32] = inputs.numpy()
+    return np.ascontiguousarray(array.transpose(0, 2, 3, 1)) if array.ndim == 4 else array

@@ -114,7 +114,10 @@ def test_inspect_shows_every_layer(cli: Cli, u8_file: Path) -> None:
     done = cli("inspect", u8_file)
     assert done.code == 0
     document = cli("inspect", u8_file, "--json").document
-    assert document["inputs"] == [{"name": "picture", "dtype": "u8", "shape": [28, 28, 1]}]
+    shape = [28, 28, 1]
+    assert document["inputs"] == [
+        {"name": "picture", "dtype": "u8", "shape": shape, "array_shape": shape}
+    ]
     assert document["memory"]["file_bytes"] == u8_file.stat().st_size
     for layer in document["layers"]:
         assert layer["name"] in done.out

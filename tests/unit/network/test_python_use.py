@@ -55,16 +55,22 @@ def test_a_network_is_called_like_a_function(network: Network, batch: Levels) ->
     np.testing.assert_array_equal(network(batch), network.forward(batch))
 
 
-def test_an_array_gives_an_array_and_a_dict_gives_a_dict(tmp_path: Path) -> None:
+def test_one_input_may_be_an_array_whatever_comes_out(tmp_path: Path) -> None:
     net = Net("two_outputs")
     value = net.input("x", (4, 4, 8))
     pooled = [net.op(name, MaxPool2D(SAME3), value) for name in ("a", "b")]
     path = tmp_path / "two_outputs.pbit"
     path.write_bytes(to_bytes(net.done(*pooled)))
     network, x = Network.load(path, device="cpu"), np.ones((1, 4, 4, 8), np.float32)
-    assert set(network({"x": x})) == {"a", "b"}
-    with pytest.raises(InputError, match=r"2 outputs: 'a', 'b' \(expected a dict .*\{'x': x\}"):
-        network(x)
+    by_name = network({"x": x})
+    assert set(by_name) == {"a", "b"}
+    (streamed,) = network.stream([x])
+    for results in (network(x), streamed):
+        assert results.keys() == by_name.keys()
+        for name, array in results.items():
+            np.testing.assert_array_equal(array, by_name[name])
+    with pytest.raises(InputError, match=r"2 outputs \(expected a dict with the keys 'a', 'b'"):
+        network(x, np.zeros((1, 4, 4, 8), np.float32))
 
 
 def test_arrays_of_other_libraries_are_read_without_a_copy(network: Network, batch: Levels) -> None:
