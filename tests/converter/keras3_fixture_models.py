@@ -57,3 +57,17 @@ def keras3_slices(keras: Any) -> Any:
     return keras.Model(
         image, [first, second, ops.sign(y), pooled, ops.expand_dims(peak, 1)], name="keras3_slices"
     )
+
+
+def keras3_shared_rules(keras: Any) -> Any:
+    """Layers and operations that the rules of all importers translate."""
+    layers, ops = keras.layers, keras.ops
+    steps = keras.Input((6, 5), name="steps")
+    x = layers.Conv1D(4, 3, padding="causal", activation="selu")(steps)
+    x = layers.Bidirectional(layers.LSTM(3, return_sequences=True), name="both")(x)
+    x = layers.LayerNormalization()(ops.transpose(x, (0, 2, 1)))
+    gated = ops.maximum(layers.GRU(4, return_sequences=True)(x), -0.5)
+    image = ops.reshape(x, (-1, 6, 3, 2))
+    image = layers.Conv2DTranspose(3, 3, strides=2, padding="same")(image)
+    image = layers.UpSampling2D()(ops.flip(image[:, 1:-1], 2))
+    return keras.Model(steps, [x, gated, image], name="keras3_shared_rules")

@@ -44,6 +44,39 @@ def slices(lq: Any, tf: Any) -> Any:
     return tf.keras.Model(image, [strided, corner, padded, picked, flat, peak], name="slices")
 
 
+def sequences(lq: Any, tf: Any) -> Any:
+    """Layers along one axis: convolutions, pools, recurrent layers, norms."""
+    layers = tf.keras.layers
+    signs = {"input_quantizer": "ste_sign", "kernel_quantizer": "ste_sign"}
+    steps = tf.keras.Input((7, 5), name="steps")
+    x = lq.layers.QuantConv1D(6, 3, padding="causal", dilation_rate=2, name="causal", **signs)(
+        steps
+    )
+    x = layers.MaxPooling1D(2)(layers.BatchNormalization()(x))
+    x = lq.layers.QuantConv1D(4, 3, padding="same", pad_values=1.0, **signs)(x)
+    x = layers.LayerNormalization()(layers.ZeroPadding1D(1)(x))
+    x = layers.Bidirectional(layers.GRU(2, return_sequences=True), merge_mode="sum")(x)
+    last = layers.LSTM(3, name="lstm")(layers.Permute((2, 1))(x))
+    pooled = layers.GlobalAveragePooling1D()(layers.Conv1DTranspose(3, 2, strides=2)(x))
+    return tf.keras.Model(steps, [x, last, pooled], name="sequences")
+
+
+def shared_rules(lq: Any, tf: Any) -> Any:
+    """Layers and functions that the rules of all importers translate."""
+    layers = tf.keras.layers
+    image = tf.keras.Input((4, 5, 6), name="image")
+    x = layers.GroupNormalization(3)(layers.UpSampling2D((2, 1))(image))
+    x = layers.Maximum()([x, layers.Conv2D(6, 1, activation="selu", name="one")(x)])
+    parts = tf.reshape(x[:, 1:-1], (-1, 6, 5, 2, 3))
+    x = tf.reshape(tf.transpose(parts, (0, 1, 2, 4, 3)), (-1, 6, 5, 6))
+    x = lq.layers.QuantConv2DTranspose(
+        4, 3, strides=2, padding="same", input_quantizer="ste_sign", kernel_quantizer="ste_sign"
+    )(x)
+    y = layers.Average()([tf.nn.depth_to_space(x, 2)[:, ::2, ::2], x[:, :, :, :1]])
+    z = tf.reduce_max(tf.pad(x, [[0, 0], [1, 2], [0, 0], [0, 0]], "REFLECT"), axis=-1)
+    return tf.keras.Model(image, [x, y, z], name="shared_rules")
+
+
 def custom_layers(lq: Any, tf: Any) -> Any:
     """Registered layers of one's own, with and without weights, inside a nested model too."""
     scale = own_layers(tf)["Fixtures>ScaleAndShift"]

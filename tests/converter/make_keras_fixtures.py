@@ -21,8 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from keras3_fixture_models import keras3_plain, keras3_sequential, keras3_slices
-from keras_fixture_models import custom_layers, quantizers, slices
+from keras3_fixture_models import (
+    keras3_plain,
+    keras3_sequential,
+    keras3_shared_rules,
+    keras3_slices,
+)
+from keras_fixture_models import custom_layers, quantizers, sequences, shared_rules, slices
 
 FIXTURES = Path(__file__).parent / "fixtures"
 BATCH = 2
@@ -299,6 +304,8 @@ KERAS2_MODELS: list[Callable[[Any, Any], Any]] = [
     quantizers,
     slices,
     custom_layers,
+    sequences,
+    shared_rules,
 ]
 
 
@@ -357,7 +364,8 @@ def main() -> None:
     if "--keras3" in sys.argv:
         import keras
 
-        for position, build in enumerate([keras3_plain, keras3_sequential, keras3_slices]):
+        models = [keras3_plain, keras3_sequential, keras3_slices, keras3_shared_rules]
+        for position, build in enumerate(models):
             if not names or build.__name__ in names:
                 save(build(keras), np.random.default_rng(100 + position))
         return

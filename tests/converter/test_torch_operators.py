@@ -48,6 +48,18 @@ def two_maps(m: nn.Module, x: Tensor) -> list[Tensor]:
         torch.maximum(x, y),
         torch.minimum(x, y),
         torch.where(y > 0.5, x, 2 * x),
+        x * y.mean(3, keepdim=True),
+        y.mean(2, keepdim=True) + x.mean(3, keepdim=True),
+        torch.minimum(x, y[:, :, :1]),
+    ]
+
+
+def padded_slices(_: nn.Module, x: Tensor) -> list[Tensor]:
+    parts = x.reshape(-1, 2, 4, 6, 5)
+    return [
+        F.pad(parts, (1, 0, 0, 2, 3, 1), value=0.5).flatten(1),
+        F.pad(parts, (0, 0, 2, 1)).sum(1),
+        F.pad(parts, (0, 1, 0, 0, 1, 2, 1, 0)).flatten(1),
     ]
 
 
@@ -137,6 +149,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "curves": (curves, {}),
     "powers": (powers, {"p_weight": torch.ones(1), "each_weight": torch.ones(8)}),
     "two maps": (two_maps, {"other": nn.Conv2d(8, 8, 1)}),
+    "padded slices": (padded_slices, {}),
     "extremes": (extremes, {}),
     "axes apart": (axes_apart, {}),
     "constant masks": (constant_masks, {}),

@@ -8,6 +8,7 @@ its functions.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -31,7 +32,9 @@ from phonebit.converter.importers.keras.framework import (
     lambda_class,
     rebuilt_lambda,
 )
+from phonebit.converter.importers.keras.layers import IGNORED
 from phonebit.converter.importers.keras.pointwise import is_linear
+from phonebit.converter.importers.keras.roles import RECURRENT
 from phonebit.errors import ConversionError, InputError
 
 Array = NDArray[Any]
@@ -180,7 +183,8 @@ def _input(layer: LayerSpec, inputs: Array | Mapping[str, Array]) -> Array:
 
 def _nhwc(value: Any) -> Array:
     array = np.asarray(value)
-    return array.reshape(len(array), *(1,) * (4 - array.ndim), *array.shape[1:])
+    shape = (1, 1, *array.shape[1:])[-max(3, array.ndim - 1) :]
+    return array.reshape(len(array), math.prod(shape[:-2]), *shape[-2:])
 
 
 def _run_model(
@@ -205,7 +209,9 @@ def _run_model(
                 live[layer.name], layer.model, f"{name}/", tensors, results
             )
             continue
-        output = live[layer.name](*args, **kwargs)
+        # What does nothing at inference may be active unless it is told so.
+        ignored = layer.class_name in IGNORED and not layer.is_operation
+        output = args[0] if ignored else live[layer.name](*args, **kwargs)
         several = isinstance(output, list | tuple)
         values[layer.name, number] = outputs = list(output) if several else [output]
         for i, value in enumerate(outputs):
@@ -222,7 +228,8 @@ def _inner_values(live: Any, layer: LayerSpec, name: str, args: list[Any]) -> di
         value = _nhwc(quantizer(args[0]))
         signs = np.all(np.abs(value) == 1)
         inner[f"{name}/input_quantizer"] = value.astype(np.int8) if signs else value
-    if layer.class_name != "Activation" and not is_linear(layer.config.get("activation")):
+    whole = layer.class_name in ("Activation", *RECURRENT)
+    if not whole and not is_linear(layer.config.get("activation")):
         activation = live.activation
         live.activation = None
         try:

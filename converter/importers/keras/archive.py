@@ -7,6 +7,7 @@ from typing import Final
 
 from phonebit.converter.importers.hdf5 import Group
 from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec
+from phonebit.converter.importers.keras.roles import weight_roles
 from phonebit.converter.importers.keras.weights import (
     H5Weights,
     Path,
@@ -14,7 +15,6 @@ from phonebit.converter.importers.keras.weights import (
     leaf_weights,
     position,
     reading,
-    weight_roles,
 )
 from phonebit.converter.ir import FloatArray
 from phonebit.errors import ConversionError
@@ -34,8 +34,9 @@ class ArchiveWeights(H5Weights):
     def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
         """See WeightSource."""
         with reading(path, role):
-            stored, spec = self._stored(path)
-            roles = [name for name, _ in weight_roles(spec)]
+            group = role.rpartition("/")[0]
+            stored, spec = self._stored(path, group)
+            roles = [name for name, _ in weight_roles(spec) if name.rpartition("/")[0] == group]
             if stored is None or len(stored.names()) != len(roles):
                 count = "no" if stored is None else len(stored.names())
                 raise ConversionError(
@@ -61,8 +62,8 @@ class ArchiveWeights(H5Weights):
             assert stored is not None
             return self.fetch(stored, str(at), path, str(key), shape)
 
-    def _stored(self, path: Path) -> tuple[Group | None, LayerSpec]:
-        """The group of a layer's weights, and the layer."""
+    def _stored(self, path: Path, inner: str = "") -> tuple[Group | None, LayerSpec]:
+        """The group of a layer's weights, perhaps of an inner one, and the layer."""
         group, model = self._root, self._spec
         for depth, name in enumerate(path):
             children = self._children(group, model, path[:depth])
@@ -70,7 +71,8 @@ class ArchiveWeights(H5Weights):
                 raise ConversionError(f"{describe(path)}: the file holds no weights of it")
             group, spec = children[name], model.by_name[name]
             model = spec.model or model
-        return self._variables(group), spec
+        part = group.child(inner) if inner else group
+        return self._variables(part) if isinstance(part, Group) else None, spec
 
     @staticmethod
     def _variables(group: Group) -> Group | None:

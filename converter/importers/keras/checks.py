@@ -28,8 +28,6 @@ POLICIES: Final = ("float32", "infer", "_infer")
 """Dtype policies of layers that compute in float32; old files leave it to the input's type."""
 _REASONS: Final = {
     "Lambda": UNTRUSTED,
-    "QuantConv1D": "one-dimensional convolutions are not supported; use a QuantConv2D of height 1",
-    "Conv1D": "one-dimensional convolutions are not supported; use a Conv2D of height 1",
 }
 
 

@@ -1,4 +1,4 @@
-"""Convolution and dense layers of Keras and Larq, as one function a layer kind."""
+"""Convolution and dense layers of Keras and Larq, as one function per kind of layer."""
 
 from __future__ import annotations
 
@@ -31,11 +31,18 @@ def sliding_window(
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilation: tuple[int, ...] = (1, 1),
-) -> tuple[Window, tuple[int, int]]:
-    """The window of a convolution or pooling layer and the size of its output."""
-    needs_rank(x, 3)
-    height, width = x.shape[:2]
-    if padding == "same":
+) -> tuple[Window, tuple[int, ...]]:
+    """The window of a convolution or pooling layer and the size of its output.
+
+    Along one axis the window is one row high, and so is the map.
+    """
+    axes = len(kernel)
+    needs_rank(x, axes + 1)
+    height, width = x.hwc[:2]
+    kernel, strides, dilation = ((1, *each)[-2:] for each in (kernel, strides, dilation))
+    if padding == "causal" and axes == 1:
+        top, left, bottom, right = 0, (kernel[1] - 1) * dilation[1], 0, 0
+    elif padding == "same":
         top, bottom = same_padding(height, kernel[0], strides[0], dilation[0])
         left, right = same_padding(width, kernel[1], strides[1], dilation[1])
     elif padding == "valid":
@@ -51,7 +58,7 @@ def sliding_window(
     size = window.output_size(height, width)
     if min(size) < 1:
         raise UnsupportedError(f"its {kernel} window does not fit the {x.shape} input")
-    return window, size
+    return window, size[-axes:]
 
 
 def quantized_input(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
@@ -71,6 +78,11 @@ def only(inputs: list[Tensor]) -> Tensor:
     return inputs[0]
 
 
+def _as_map(kernel: FloatArray) -> FloatArray:
+    """A kernel of one axis or two as one of two."""
+    return kernel if kernel.ndim == 4 else kernel[None]
+
+
 def contiguous(weights: FloatArray) -> FloatArray:
     """``weights`` in memory order, but views of one zero as they are (see NoWeights)."""
     return np.ascontiguousarray(weights) if any(weights.strides) else weights
@@ -86,28 +98,39 @@ def _finish(ctx: LayerContext, x: Tensor, op: Conv2D, size: tuple[int, ...]) -> 
     return activate(ctx, x, value, "activation")
 
 
-def _bias(ctx: LayerContext, channels: int) -> FloatArray | None:
+def bias_of(ctx: LayerContext, channels: int) -> FloatArray | None:
+    """The layer's bias, if it has one."""
     return ctx.weight("bias", (channels,)) if ctx.config.get("use_bias", True) else None
 
 
-def _note_quantizers(ctx: LayerContext, kernel_quantizer: str, node: str) -> None:
+def note_quantizers(ctx: LayerContext, kernel_quantizer: str, node: str) -> None:
+    """Notes a node as expected to become binary, if both of its quantizers are there."""
     if not any(ctx.quantizer(key).is_none for key in (kernel_quantizer, "input_quantizer")):
         ctx.expected_binary.append(node)
 
 
-def _pad_value(ctx: LayerContext) -> float:
+def pad_value(ctx: LayerContext) -> float:
     """What padded taps count as; matters to SAME padding only."""
     if ctx.config.get("padding") != "same":
         return 0.0
     return number(ctx.config.get("pad_values", 0.0), "pad_values")
 
 
-def conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Conv2D and QuantConv2D."""
+def _window(
+    ctx: LayerContext, x: Tensor, axes: int
+) -> tuple[tuple[int, ...], Window, tuple[int, ...]]:
+    """The kernel's size as Keras has it, the window, and the size of the output."""
+    kernel, strides, dilation = (
+        integers(ctx.config, key, axes) for key in ("kernel_size", "strides", "dilation_rate")
+    )
+    padding = ctx.config.get("padding", "valid")
+    return kernel, *sliding_window(padding, x, kernel, strides, dilation)
+
+
+def conv(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """Conv1D, Conv2D and Larq's."""
     x = only(inputs)
-    kernel, strides = integers(ctx.config, "kernel_size", 2), integers(ctx.config, "strides", 2)
-    dilation = integers(ctx.config, "dilation_rate", 2)
-    window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides, dilation)
+    kernel, window, size = _window(ctx, x, axes)
     (filters,) = integers(ctx.config, "filters", 1, 0)
     (groups,) = integers(ctx.config, "groups", 1, 1)
     if x.channels % groups or filters % groups:
@@ -116,10 +139,10 @@ def conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
         )
     x = quantized_input(ctx, inputs)
     shape = (*kernel, x.channels // groups, filters)
-    weights = ctx.kernel("kernel", shape, "kernel_quantizer").transpose(3, 0, 1, 2)
-    _note_quantizers(ctx, "kernel_quantizer", ctx.name)
-    bias = _bias(ctx, filters)
-    op = Conv2D(contiguous(weights), window, groups, _pad_value(ctx), bias)
+    weights = _as_map(ctx.kernel("kernel", shape, "kernel_quantizer")).transpose(3, 0, 1, 2)
+    note_quantizers(ctx, "kernel_quantizer", ctx.name)
+    bias = bias_of(ctx, filters)
+    op = Conv2D(contiguous(weights), window, groups, pad_value(ctx), bias)
     return _finish(ctx, x, op, size)
 
 
@@ -128,43 +151,41 @@ def dense(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     x = quantized_input(ctx, inputs)
     (units,) = integers(ctx.config, "units", 1, 0)
     kernel = ctx.kernel("kernel", (x.channels, units), "kernel_quantizer")
-    _note_quantizers(ctx, "kernel_quantizer", ctx.name)
+    note_quantizers(ctx, "kernel_quantizer", ctx.name)
     weights = contiguous(kernel.transpose(1, 0)).reshape(units, 1, 1, x.channels)
-    op = Conv2D(weights, Window((1, 1)), bias=_bias(ctx, units))
+    op = Conv2D(weights, Window((1, 1)), bias=bias_of(ctx, units))
     return _finish(ctx, x, op, x.shape[:-1])
 
 
-def _depthwise(ctx: LayerContext, x: Tensor, channels: int) -> tuple[Conv2D, tuple[int, int]]:
+def _depthwise(ctx: LayerContext, x: Tensor, axes: int) -> tuple[Conv2D, tuple[int, ...]]:
     """The depthwise part of a layer: (H, W, C, M) kernels, output channel c * M + m."""
-    kernel, strides = integers(ctx.config, "kernel_size", 2), integers(ctx.config, "strides", 2)
-    dilation = integers(ctx.config, "dilation_rate", 2)
-    window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides, dilation)
+    kernel, window, size = _window(ctx, x, axes)
     (multiplier,) = integers(ctx.config, "depth_multiplier", 1, 1)
-    shape = (*kernel, channels, multiplier)
-    weights = ctx.kernel("depthwise_kernel", shape, "depthwise_quantizer").transpose(2, 3, 0, 1)
-    weights = contiguous(weights).reshape(channels * multiplier, *kernel, 1)
-    return Conv2D(weights, window, channels, _pad_value(ctx)), size
+    shape = (*kernel, x.channels, multiplier)
+    weights = _as_map(ctx.kernel("depthwise_kernel", shape, "depthwise_quantizer"))
+    weights = contiguous(weights.transpose(2, 3, 0, 1))
+    weights = weights.reshape(x.channels * multiplier, *window.kernel, 1)
+    return Conv2D(weights, window, x.channels, pad_value(ctx)), size
 
 
-def depthwise_conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """DepthwiseConv2D and QuantDepthwiseConv2D."""
-    needs_rank(only(inputs), 3)
+def depthwise_conv(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """DepthwiseConv1D, DepthwiseConv2D and Larq's."""
     x = quantized_input(ctx, inputs)
-    op, size = _depthwise(ctx, x, x.channels)
-    op.bias = _bias(ctx, op.weights.shape[0])
-    _note_quantizers(ctx, "depthwise_quantizer", ctx.name)
+    op, size = _depthwise(ctx, x, axes)
+    op.bias = bias_of(ctx, op.weights.shape[0])
+    note_quantizers(ctx, "depthwise_quantizer", ctx.name)
     return _finish(ctx, x, op, size)
 
 
-def separable_conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """SeparableConv2D and QuantSeparableConv2D: depthwise, then 1x1; the bias comes last."""
-    needs_rank(only(inputs), 3)
+def separable_conv(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """SeparableConv1D, SeparableConv2D and Larq's: depthwise, then 1x1; the bias comes last."""
     x = quantized_input(ctx, inputs)
-    op, size = _depthwise(ctx, x, x.channels)
+    op, size = _depthwise(ctx, x, axes)
     channels = op.weights.shape[0]
-    _note_quantizers(ctx, "depthwise_quantizer", f"{ctx.name}/depthwise")
+    note_quantizers(ctx, "depthwise_quantizer", f"{ctx.name}/depthwise")
     x = ctx.emit(op, [x], (*size, channels), suffix="depthwise", inner="depthwise")
     (filters,) = integers(ctx.config, "filters", 1, 0)
-    kernel = ctx.kernel("pointwise_kernel", (1, 1, channels, filters), "pointwise_quantizer")
+    shape = (*[1] * axes, channels, filters)
+    kernel = _as_map(ctx.kernel("pointwise_kernel", shape, "pointwise_quantizer"))
     weights = contiguous(kernel.transpose(3, 0, 1, 2))
-    return _finish(ctx, x, Conv2D(weights, Window((1, 1)), bias=_bias(ctx, filters)), size)
+    return _finish(ctx, x, Conv2D(weights, Window((1, 1)), bias=bias_of(ctx, filters)), size)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.keras import shared_functions
 from phonebit.converter.importers.keras.graph import (
     LayerContext,
     Tensor,
@@ -20,20 +22,15 @@ from phonebit.converter.importers.keras.graph import (
     number,
     tensors,
 )
-from phonebit.converter.importers.keras.merging import add, concatenated, pair, subtract
+from phonebit.converter.importers.keras.merging import add, concatenated, fit, pair, subtract
 from phonebit.converter.importers.keras.pointwise import ACTIVATIONS, Activation, element_function
-from phonebit.converter.importers.keras.slicing import (
+from phonebit.converter.importers.keras.reshaping import (
     expand_dims,
-    gather,
-    get_item,
-    maximum_of_map,
-    mean,
-    pad,
     real_tensor,
     reshape,
-    split,
     squeeze,
 )
+from phonebit.converter.importers.keras.shared import Rule, by_calls
 from phonebit.converter.ir import SMALLEST, FloatArray
 from phonebit.converter.ops import Divide, Quantize
 from phonebit.converter.ops.epilogue import FUNCTIONS as ELEMENT_FUNCTIONS
@@ -87,9 +84,10 @@ def _operands(ctx: LayerContext, arguments: dict[str, Any]) -> tuple[Operand, Op
 
 def _binary(ctx: LayerContext, x: Operand, y: Operand, step: AddTensor | MultiplyTensor) -> Tensor:
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        if len(x.shape) != len(y.shape):  # NumPy's rule would pair channels with the batch
-            raise UnsupportedError(f"operands of shapes {x.shape} and {y.shape}")
-        return pair(ctx, x, y, step, "", "")
+        if len(x.shape) == len(y.shape) and fit(x, y):
+            return pair(ctx, x, y, step, "", "")
+        op = "Add" if isinstance(step, AddTensor) else "Mul"
+        return _of_two(op, ctx, {"x": x, "y": y})
     tensor, value = (x, y) if isinstance(x, Tensor) else (y, x)
     if not isinstance(tensor, Tensor) or isinstance(value, Tensor):
         raise UnsupportedError("called without a tensor")
@@ -98,6 +96,12 @@ def _binary(ctx: LayerContext, x: Operand, y: Operand, step: AddTensor | Multipl
         ScaleBias(ones, value) if isinstance(step, AddTensor) else ScaleBias(value, 0 * ones)
     )
     return ctx.step(tensor, scale_bias)
+
+
+def _of_two(op: str, ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    """An operation of two tensors by the shared rules."""
+    rule = partial(shared_functions.of_two, op)
+    return by_calls(rule, ctx, tensors(list(arguments.values())), arguments)[0]
 
 
 def _add(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
@@ -115,14 +119,15 @@ def _subtract(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     if not isinstance(y, Tensor):
         return _binary(ctx, x, -y, AddTensor(1))
     if isinstance(x, Tensor):
-        return subtract(ctx, [x, y])
+        same = len(x.shape) == len(y.shape) and fit(x, y)
+        return subtract(ctx, [x, y]) if same else _of_two("Sub", ctx, {"x": x, "y": y})
     return ctx.step(y, ScaleBias(constant(-1, y.channels), x))
 
 
 def _divide(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     x, y = _operands(ctx, arguments)
     if not isinstance(x, Tensor) or isinstance(y, Tensor):
-        raise UnsupportedError("division is supported of a tensor by a constant only")
+        return _of_two("Div", ctx, {"x": x, "y": y})
     if not np.all(y):
         raise UnsupportedError("divides by zero")
     if np.all(np.abs(np.frexp(y)[0]) == 0.5):  # the reciprocal of a power of two is exact
@@ -154,23 +159,16 @@ def _sign(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     return ctx.quantize(real_tensor(ctx, arguments.get("x")), Quantize(thresholds, values))
 
 
-def _maximum(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-    x, limit = _limited(ctx, arguments)
-    return ctx.step(x, Clamp(limit, math.inf))
-
-
-def _minimum(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-    x, limit = _limited(ctx, arguments)
-    return ctx.step(x, Clamp(-math.inf, limit))
-
-
-def _limited(ctx: LayerContext, arguments: dict[str, Any]) -> tuple[Tensor, float]:
-    """The tensor and the number of a maximum or minimum."""
+def _extreme(op: str, ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    """The larger or smaller of a tensor and one number, or of two tensors."""
     x, y = _operands(ctx, arguments)
     tensor, limit = (x, y) if isinstance(x, Tensor) else (y, x)
     if not isinstance(tensor, Tensor) or isinstance(limit, Tensor) or np.unique(limit).size != 1:
-        raise UnsupportedError("of a tensor and one number only")
-    return tensor, float(limit[0])
+        return _of_two(op, ctx, {"x": x, "y": y})
+    number_of = float(limit[0])
+    return ctx.step(
+        tensor, Clamp(number_of, math.inf) if op == "Max" else Clamp(-math.inf, number_of)
+    )
 
 
 def _add_n(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
@@ -201,6 +199,13 @@ def _identity(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     return real_tensor(ctx, arguments.get("x"))
 
 
+def _by_rule(rule: Rule) -> Function:
+    def emit(ctx: LayerContext, arguments: dict[str, Any]) -> list[Tensor]:
+        return by_calls(rule, ctx, tensors(list(arguments.values())), arguments)
+
+    return emit
+
+
 def _activation(emit: Activation) -> Function:
     return lambda ctx, arguments: emit(ctx, real_tensor(ctx, arguments.get("x")), arguments, "")
 
@@ -216,7 +221,10 @@ _ACTIVATIONS: Final = {
     "leaky_relu": ("nn.leaky_relu", "LeakyRelu"),
     "relu": ("nn.relu", "Relu"),
     "relu6": ("nn.relu6", "Relu6"),
+    "log_softmax": ("nn.log_softmax", "LogSoftmax"),
+    "selu": ("nn.selu", "Selu"),
     "softmax": ("nn.softmax", "Softmax"),
+    "softsign": ("nn.softsign", "Softsign"),
     "swish": ("nn.silu", "Silu"),
 }
 
@@ -225,8 +233,8 @@ _ROWS: Final[tuple[tuple[Function, tuple[str, ...], tuple[str, ...]], ...]] = (
     (_multiply, _XY, ("math.multiply", "Multiply")),
     (_subtract, _XY, ("math.subtract", "Subtract")),
     (_divide, _XY, ("math.divide", "math.truediv", "Divide", "TrueDivide")),
-    (_maximum, _XY, ("math.maximum", "Maximum")),
-    (_minimum, _XY, ("math.minimum", "Minimum")),
+    (partial(_extreme, "Max"), _XY, ("math.maximum", "Maximum")),
+    (partial(_extreme, "Min"), _XY, ("math.minimum", "Minimum")),
     (_negative, ("x", "name"), ("math.negative", "Negative")),
     (_square, ("x", "name"), ("math.square", "Square")),
     (_absolute, ("x", "name"), ("math.abs", "Absolute")),
@@ -238,17 +246,11 @@ _ROWS: Final[tuple[tuple[Function, tuple[str, ...], tuple[str, ...]], ...]] = (
     (_add_n, ("inputs", "name"), ("math.add_n",)),
     (_bias_add, ("x", "bias"), ("nn.bias_add",)),
     (_concat, ("values", "axis", "name"), ("concat", "Concatenate")),
-    (get_item, ("x", "key"), ("__operators__.getitem", "GetItem")),
-    (split, ("x", "num_or_size_splits", "axis"), ("split", "Split")),
-    (pad, ("x", "paddings"), ("compat.v1.pad",)),
-    (pad, ("x", "constant_values"), ("Pad",)),
-    (gather, ("x", "indices"), ("compat.v1.gather", "Take")),
-    (mean, ("x", "axis", "keepdims"), ("math.reduce_mean", "Mean")),
-    (maximum_of_map, ("x", "axis", "keepdims"), ("math.reduce_max", "Max")),
     (reshape, ("x", "shape", "name"), ("reshape",)),
     (reshape, ("x", "newshape"), ("Reshape",)),
     (expand_dims, ("x", "axis", "name"), ("expand_dims", "ExpandDims")),
     (squeeze, ("x", "axis", "name"), ("compat.v1.squeeze", "Squeeze")),
+    *((_by_rule(rule), parameters, names) for rule, parameters, names in shared_functions.ROWS),
     *((_activation(ACTIVATIONS[kind]), ("x",), names) for kind, names in _ACTIVATIONS.items()),
     *((_activation(element_function(n)), ("x",), _spellings(n)) for n in ELEMENT_FUNCTIONS),
 )

@@ -25,6 +25,8 @@ from phonebit.format.records import DataType
 
 MAX_ELEMENTS: Final = 1 << 31
 MAX_NODES: Final = 100_000
+MAX_AXES: Final = 7
+"""Of a tensor, the batch not counted."""
 INPUT_QUANTIZER: Final = "input_quantizer"
 """Suffix of the node that is the sign a layer applies to its input, and of its value."""
 
@@ -37,19 +39,22 @@ class UnsupportedError(Exception):
 class Tensor:
     """A Keras tensor: the graph value that holds it and its Keras shape without the batch.
 
-    Of rank 1 (C), 2 (W, C) or 3 (H, W, C); the graph's value is always (height, width, channels),
-    with ones in front, so that the elements keep their order.
+    The graph's value is always (height, width, channels): with ones in front of fewer axes (C) or
+    (W, C), and of more axes with all but the last two as its height. So the elements keep their
+    order.
     """
 
     value: str
     shape: tuple[int, ...]
     dtype: DataType = DataType.F32
+    number_type: str = "float32"
+    """Of integers that are given as floats, the type that Keras has."""
 
     @property
     def hwc(self) -> Shape:
         """(height, width, channels)."""
-        height, width, channels = (1,) * (3 - len(self.shape)) + self.shape
-        return height, width, channels
+        *rows, width, channels = (1,) * (3 - len(self.shape)) + self.shape
+        return math.prod(rows), width, channels
 
     @property
     def channels(self) -> int:
@@ -182,13 +187,17 @@ def tensors(value: Any) -> list[Tensor]:
     return [tensor for item in items for tensor in tensors(item)]
 
 
-def integers(config: Mapping[str, Any], key: str, count: int, default: int = 1) -> tuple[int, ...]:
-    """A positive integer or a list of ``count`` of them, as ``count`` integers."""
+def integers(
+    config: Mapping[str, Any], key: str, count: int, default: int = 1, least: int = 1
+) -> tuple[int, ...]:
+    """An integer or a list of ``count`` of them, as ``count`` integers from ``least`` on."""
     value = config.get(key, default)
     values = list(value) if isinstance(value, list | tuple) else [value] * count
-    good = all(isinstance(v, int) and not isinstance(v, bool) and 1 <= v < 1 << 20 for v in values)
+    good = all(
+        isinstance(v, int) and not isinstance(v, bool) and least <= v < 1 << 20 for v in values
+    )
     if len(values) != count or not good:
-        raise UnsupportedError(f"{key}={value!r} is not {count} positive integers")
+        raise UnsupportedError(f"{key}={value!r} is not {count} integers from {least} on")
     return tuple(values)
 
 

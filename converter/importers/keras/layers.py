@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from phonebit.converter.importers.keras.convolutions import (
-    conv2d,
+    conv,
     dense,
-    depthwise_conv2d,
+    depthwise_conv,
     only,
-    separable_conv2d,
+    separable_conv,
     sliding_window,
 )
 from phonebit.converter.importers.keras.graph import (
@@ -36,15 +37,19 @@ from phonebit.converter.importers.keras.pointwise import (
     quantizer,
     relu,
     softmax,
+    thresholded_relu,
 )
 from phonebit.converter.importers.keras.quantizers import LARQ_NAMES
+from phonebit.converter.importers.keras.reshaping import reshaped
+from phonebit.converter.importers.keras.shared import Rule, by_calls
+from phonebit.converter.importers.keras.shared_convolutions import conv3d, conv_transpose
+from phonebit.converter.importers.keras.shared_layers import SHARED
 from phonebit.converter.ir import FloatArray, Window
-from phonebit.converter.ops import AveragePool2D, BatchNorm, Dequantize, MaxPool2D, Pad, Reshape
+from phonebit.converter.ops import AveragePool2D, BatchNorm, Dequantize, MaxPool2D, Reshape
 from phonebit.converter.ops.epilogue import PRelu, ScaleBias
-from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 from phonebit.format.records import DataType
 
-LayerFunction = Callable[[LayerContext, list[Tensor]], Tensor]
+LayerFunction = Callable[[LayerContext, list[Tensor]], Tensor | list[Tensor]]
 
 
 def batch_normalization(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
@@ -64,44 +69,44 @@ def batch_normalization(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     return ctx.emit(BatchNorm(gamma, beta, mean, variance, epsilon), [x], x.shape)
 
 
-def _pool_window(ctx: LayerContext, x: Tensor) -> tuple[Window, tuple[int, ...]]:
-    kernel = integers(ctx.config, "pool_size", 2, 2)
-    strides = integers(ctx.config, "strides", 2) if ctx.config.get("strides") else kernel
+def _pool_window(ctx: LayerContext, x: Tensor, axes: int) -> tuple[Window, tuple[int, ...]]:
+    kernel = integers(ctx.config, "pool_size", axes, 2)
+    strides = integers(ctx.config, "strides", axes) if ctx.config.get("strides") else kernel
     window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides)
     return window, (*size, x.channels)
 
 
-def max_pooling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """MaxPooling2D; on bits it stays bits."""
+def max_pooling(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """MaxPooling1D and 2D; on bits it stays bits."""
     x = ctx.real(only(inputs))
-    window, shape = _pool_window(ctx, x)
+    window, shape = _pool_window(ctx, x, axes)
     return ctx.emit(MaxPool2D(window), [x], shape, dtype=x.dtype)
 
 
-def average_pooling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """AveragePooling2D; padded taps do not count."""
+def average_pooling(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """AveragePooling1D and 2D; padded taps do not count."""
     x = ctx.real(only(inputs))
-    window, shape = _pool_window(ctx, x)
+    window, shape = _pool_window(ctx, x, axes)
     return ctx.emit(AveragePool2D(window), [x], shape)
 
 
-def _global_shape(ctx: LayerContext, x: Tensor) -> tuple[int, ...]:
-    needs_rank(x, 3)
-    return (1, 1, x.channels) if ctx.config.get("keepdims") else (x.channels,)
+def _global_shape(ctx: LayerContext, x: Tensor, axes: int) -> tuple[int, ...]:
+    needs_rank(x, axes + 1)
+    return (*[1] * axes, x.channels) if ctx.config.get("keepdims") else (x.channels,)
 
 
-def global_average_pooling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """GlobalAveragePooling2D: a window as large as the map."""
+def global_average_pooling(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """GlobalAveragePooling1D, 2D and 3D: a window as large as the map."""
     x = ctx.real(only(inputs))
-    shape = _global_shape(ctx, x)
-    return ctx.emit(AveragePool2D(Window((x.shape[0], x.shape[1]))), [x], shape)
+    shape = _global_shape(ctx, x, axes)
+    return ctx.emit(AveragePool2D(Window(x.hwc[:2])), [x], shape)
 
 
-def global_max_pooling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """GlobalMaxPooling2D: a window as large as the map."""
+def global_max_pooling(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """GlobalMaxPooling1D, 2D and 3D: a window as large as the map."""
     x = ctx.real(only(inputs))
-    shape = _global_shape(ctx, x)
-    return ctx.emit(MaxPool2D(Window((x.shape[0], x.shape[1]))), [x], shape, dtype=x.dtype)
+    shape = _global_shape(ctx, x, axes)
+    return ctx.emit(MaxPool2D(Window(x.hwc[:2])), [x], shape, dtype=x.dtype)
 
 
 def flatten(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
@@ -112,57 +117,8 @@ def flatten(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
 
 
 def reshape(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Reshape to one, two or three axes; one of them may be -1."""
-    return reshape_to(ctx, only(inputs), ctx.config.get("target_shape"))
-
-
-def reshape_to(ctx: LayerContext, x: Tensor, target: Any) -> Tensor:
-    """Emits a reshape to the Keras shape ``target`` (without the batch)."""
-    total = math.prod(x.shape)
-    if not isinstance(target, list | tuple) or not all(isinstance(n, int) for n in target):
-        raise UnsupportedError(f"target_shape={target!r} is not a list of integers")
-    if not 1 <= len(target) <= 3:
-        raise UnsupportedError(f"target_shape={tuple(target)}; only 1 to 3 axes are supported")
-    known = math.prod(n for n in target if n != -1)
-    if list(target).count(-1) == 1 and known > 0 and total % known == 0:
-        target = [total // known if n == -1 else n for n in target]
-    if math.prod(target) != total or min(target) < 1:
-        raise UnsupportedError(f"target_shape={tuple(target)} does not fit an input of {x.shape}")
-    result = Tensor(x.value, tuple(target))
-    return ctx.emit(Reshape(result.hwc), [x], result.shape, dtype=x.dtype)
-
-
-def zero_padding2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """ZeroPadding2D."""
-    x = ctx.real(only(inputs))
-    needs_rank(x, 3)
-    padding = ctx.config.get("padding", 1)
-    pair = [padding, padding] if isinstance(padding, int) else padding
-    if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise UnsupportedError(f"padding={padding!r}")
-    sides = [[side, side] if isinstance(side, int) else list(side) for side in pair]
-    flat = [n for side in sides for n in side]
-    if len(flat) != 4 or not all(isinstance(n, int) and 0 <= n < 1 << 16 for n in flat):
-        raise UnsupportedError(f"padding={padding!r}")
-    top, bottom, left, right = flat
-    height, width, channels = x.shape
-    shape = (height + top + bottom, width + left + right, channels)
-    return ctx.emit(Pad((top, left, bottom, right), 0.0), [x], shape)
-
-
-def up_sampling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """UpSampling2D by bilinear interpolation."""
-    x = ctx.real(only(inputs))
-    needs_rank(x, 3)
-    size, method = ctx.config.get("size", 2), ctx.config.get("interpolation", "nearest")
-    if method != "bilinear":
-        raise UnsupportedError(f"interpolation={method!r}; only 'bilinear' is supported")
-    factors = (size, size) if isinstance(size, int) else tuple(size or ())
-    if len(factors) != 2 or not all(isinstance(n, int) and 1 <= n <= 1 << 10 for n in factors):
-        raise UnsupportedError(f"size={size!r}")
-    height, width, channels = x.shape
-    shape = (height * factors[0], width * factors[1], channels)
-    return ctx.emit(ResizeBilinear(shape[:2]), [x], shape)
+    """Reshape; one of the axes may be -1."""
+    return reshaped(ctx, only(inputs), ctx.config.get("target_shape"))
 
 
 def activation(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
@@ -229,6 +185,11 @@ def ignored(_: LayerContext, inputs: list[Tensor]) -> Tensor:
     return only(inputs)
 
 
+def shared(rule: Rule) -> LayerFunction:
+    """A layer that a rule expresses in ONNX's terms."""
+    return lambda ctx, inputs: by_calls(rule, ctx, inputs)
+
+
 IGNORED: Final = (
     "ActivityRegularization",
     "AlphaDropout",
@@ -237,39 +198,63 @@ IGNORED: Final = (
     "GaussianNoise",
     "Identity",
     "NoOp",
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomHeight",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomWidth",
+    "RandomZoom",
+    "SpatialDropout1D",
     "SpatialDropout2D",
+    "SpatialDropout3D",
 )
+ALONG_AXES: Final[dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]]] = {
+    "AveragePooling": (average_pooling, (1, 2)),
+    "Conv": (conv, (1, 2)),
+    "DepthwiseConv": (depthwise_conv, (1, 2)),
+    "GlobalAveragePooling": (global_average_pooling, (1, 2, 3)),
+    "GlobalMaxPooling": (global_max_pooling, (1, 2, 3)),
+    "MaxPooling": (max_pooling, (1, 2)),
+    "QuantConv": (conv, (1, 2)),
+    "QuantDepthwiseConv": (depthwise_conv, (2,)),
+    "QuantSeparableConv": (separable_conv, (1, 2)),
+    "SeparableConv": (separable_conv, (1, 2)),
+}
+"""Functions of layers along one axis or several, and for how many there is a class."""
 
 LAYERS: Final[dict[str, LayerFunction]] = {
+    **{
+        f"{name}{axes}D": partial(function, axes)
+        for name, (function, numbers) in ALONG_AXES.items()
+        for axes in numbers
+    },
+    **{name: shared(rule) for name, rule in SHARED.items()},
     "Activation": activation,
     "Add": add,
-    "AveragePooling2D": average_pooling2d,
     "BatchNormalization": batch_normalization,
     "Concatenate": concatenate,
-    "Conv2D": conv2d,
+    "Conv1DTranspose": partial(conv_transpose, 1),
+    "Conv2DTranspose": partial(conv_transpose, 2),
+    "Conv3D": conv3d,
     "Dense": dense,
-    "DepthwiseConv2D": depthwise_conv2d,
     "ELU": activation_layer(element_function("elu")),
     "Flatten": flatten,
-    "GlobalAveragePooling2D": global_average_pooling2d,
-    "GlobalMaxPooling2D": global_max_pooling2d,
     "LeakyReLU": activation_layer(leaky_relu),
-    "MaxPooling2D": max_pooling2d,
     "Multiply": multiply,
     "PReLU": prelu,
-    "QuantConv2D": conv2d,
+    "QuantConv2DTranspose": partial(conv_transpose, 2),
+    "QuantConv3D": conv3d,
     "QuantDense": dense,
-    "QuantDepthwiseConv2D": depthwise_conv2d,
-    "QuantSeparableConv2D": separable_conv2d,
     "ReLU": activation_layer(relu),
     "Rescaling": rescaling,
     "Reshape": reshape,
-    "SeparableConv2D": separable_conv2d,
     "Softmax": activation_layer(softmax),
     "Subtract": subtract,
     "SyncBatchNormalization": batch_normalization,
-    "UpSampling2D": up_sampling2d,
-    "ZeroPadding2D": zero_padding2d,
+    "ThresholdedReLU": activation_layer(thresholded_relu),
     **{name: activation_layer(quantizer) for name in LARQ_NAMES if name[0].isupper()},
     **dict.fromkeys(IGNORED, ignored),
 }

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec
+from phonebit.converter.importers.keras.roles import weight_roles
 from phonebit.converter.importers.keras.weights import (
     Path,
     checked,
     describe,
     position,
     short_names,
-    weight_roles,
 )
 from phonebit.converter.ir import FloatArray
 from phonebit.errors import ConversionError

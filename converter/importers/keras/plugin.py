@@ -326,7 +326,7 @@ class CustomLayer:
     @staticmethod
     def _window(
         x: Tensor, kernel: tuple[int, ...], settings: tuple[Pair, str, Pair]
-    ) -> tuple[Window, tuple[int, int]]:
+    ) -> tuple[Window, tuple[int, ...]]:
         strides, padding, dilation = settings
         return sliding_window(padding, x, kernel, _pair(strides), _pair(dilation))
 

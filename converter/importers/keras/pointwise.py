@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.keras import shared_layers
 from phonebit.converter.importers.keras.graph import (
     LayerContext,
     Tensor,
@@ -20,6 +21,7 @@ from phonebit.converter.importers.keras.quantizer_functions import (
     UnsupportedQuantizerError,
 )
 from phonebit.converter.importers.keras.quantizers import QuantizerResolver, callable_name
+from phonebit.converter.importers.keras.shared import Rule, by_calls
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops import Sign, Softmax
 from phonebit.converter.ops.epilogue import (
@@ -96,12 +98,12 @@ def _quantized(ctx: LayerContext, x: Tensor, quantizer: Quantizer, suffix: str) 
 
 
 def softmax(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
-    """Softmax over the last axis."""
+    """Softmax over one axis."""
     axis = parameters.get("axis", -1)
     if isinstance(axis, list) and len(axis) == 1:
         axis = axis[0]
     if axis not in (-1, len(x.shape)):
-        raise UnsupportedError(f"softmax over axis {axis}; only the last axis (-1) is supported")
+        return by_calls(shared_layers.softmax, ctx, [x], {"axis": axis}, suffix)[0]
     return ctx.emit(Softmax(), [x], x.shape, suffix=suffix)
 
 
@@ -148,6 +150,11 @@ def _relu_with_jump(
         below = ctx.step(below, scale, suffix="leak", inner="leak")
         kept = ctx.step(kept, AddTensor(1), below, suffix=suffix)
     return kept
+
+
+def thresholded_relu(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
+    """X where x > theta, else 0."""
+    return relu(ctx, x, {"threshold": parameters.get("theta", 1.0)}, suffix)
 
 
 def leaky_relu(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
@@ -223,9 +230,15 @@ def function_of_call(name: str, arguments: Parameters) -> EpilogueOp:
         raise UnsupportedError(str(error)) from error
 
 
+def _in_shared_terms(rule: Rule) -> Activation:
+    return lambda ctx, x, parameters, suffix: by_calls(rule, ctx, [x], parameters, suffix)[0]
+
+
 ACTIVATIONS: Final[dict[str, Activation]] = {
+    **{name: _in_shared_terms(rule) for name, rule in shared_layers.ACTIVATIONS.items()},
     **{name: element_function(name) for name in FUNCTIONS if FUNCTIONS[name].is_activation},
     **{name: _clamp(*limits) for name, limits in _LIMITS.items()},
+    "exponential": element_function("exp"),
     "ReLU": relu,
     "relu": relu,
     "LeakyReLU": leaky_relu,

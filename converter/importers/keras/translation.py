@@ -40,7 +40,11 @@ Problems = dict[LayerPath, list[str]]
 Call = tuple[str, int]
 """A layer's name and the number of its call."""
 
-INPUT_TYPES: Final = {"uint8": DataType.U8, "float32": DataType.F32, "float16": DataType.F32}
+INPUT_TYPES: Final = {
+    "uint8": DataType.U8,
+    **dict.fromkeys(("float32", "float16", "int32", "int64"), DataType.F32),
+}
+"""Whole numbers of more bytes, as embeddings read them, are given as floats."""
 MALFORMED: Final = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 """What Python raises where a configuration holds something else than Keras writes there."""
 
@@ -226,7 +230,8 @@ class _Translation:
             return [*call_function(context, layer.class_name, args, {**layer.config, **kwargs})]
         if layer.class_name in RECORDED:
             return [*call_function(context, layer.config["function"], args, kwargs)]
-        return [LAYERS[layer.class_name](context, tensors([args, kwargs]))]
+        made = LAYERS[layer.class_name](context, tensors([args, kwargs]))
+        return [*made] if isinstance(made, list) else [made]
 
     def _recorded(self, layer: LayerSpec, path: LayerPath, name: str, inputs: Outputs) -> Outputs:
         """A Lambda layer: its function as a model, whose outputs get the layer's name."""
@@ -244,14 +249,17 @@ class _Translation:
 
     def _input(self, layer: LayerSpec, name: str) -> Tensor:
         dims = self._input_size(layer, name)
-        if not 1 <= len(dims) <= 3 or not all(
+        if not 1 <= len(dims) <= 4 or not all(
             isinstance(extent, int) and 0 < extent < 1 << 20 for extent in dims
         ):
-            raise UnsupportedError(f"its shape {dims} is not one to three positive sizes")
+            raise UnsupportedError(f"its shape {dims} is not one to four positive sizes")
         dtype = layer.config.get("dtype") or "float32"
         if dtype not in INPUT_TYPES:
-            raise UnsupportedError(f"inputs of type {dtype} are not supported, but uint8, float32")
-        tensor = Tensor(name, dims, INPUT_TYPES[dtype])
+            raise UnsupportedError(
+                f"inputs of type {dtype} are not supported, but {', '.join(INPUT_TYPES)}"
+            )
+        number_type = dtype if dtype.startswith("int") else "float32"
+        tensor = Tensor(name, dims, INPUT_TYPES[dtype], number_type)
         self._nodes.used.add(name)
         self._nodes.nodes.append(Node(name, Input(), [], name, sources=[name]))
         self._types[name] = TensorType(tensor.hwc, tensor.dtype)

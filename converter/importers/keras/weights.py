@@ -14,6 +14,7 @@ import numpy as np
 
 from phonebit.converter.importers.hdf5 import Attribute, DamagedError, Dataset, Group
 from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec
+from phonebit.converter.importers.keras.roles import weight_roles
 from phonebit.converter.ir import FloatArray
 from phonebit.errors import ConversionError
 
@@ -42,31 +43,6 @@ class WeightSource(Protocol):
     def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
         """As ``read``, of a layer of the user's own: ``key`` is one of ``names`` or a position."""
         ...
-
-
-def weight_roles(layer: LayerSpec) -> list[tuple[str, bool]]:
-    """(role, trainable) of a layer's weights in the order in which Keras creates them."""
-    config = layer.config
-    kinds: dict[str, list[str]] = {
-        "Conv2D": ["kernel"],
-        "Dense": ["kernel"],
-        "DepthwiseConv2D": ["depthwise_kernel"],
-        "SeparableConv2D": ["depthwise_kernel", "pointwise_kernel"],
-    }
-    kind = layer.class_name.removeprefix("Quant")
-    roles: list[tuple[str, bool]] = []
-    if kind in kinds:
-        names = kinds[kind] + (["bias"] if config.get("use_bias", True) else [])
-        roles = [(name, True) for name in names]
-    elif kind in ("BatchNormalization", "SyncBatchNormalization"):
-        roles = [("gamma", True)] if config.get("scale", True) else []
-        roles += [("beta", True)] if config.get("center", True) else []
-        roles += [("moving_mean", False), ("moving_variance", False)]
-    elif kind == "PReLU":
-        roles = [("alpha", True)]
-    if config.get("trainable", True) is False:
-        roles = [(name, False) for name, _ in roles]
-    return roles
 
 
 def leaf_weights(layer: LayerSpec, path: Path) -> list[tuple[Path, str, bool]]:
@@ -229,7 +205,8 @@ class LegacyH5Weights(H5Weights):
         result = {}
         for (path, role, _), name in zip(ordered, names, strict=True):
             stored = name.rsplit("/", 1)[-1].split(":")[0]  # Keras 3: depthwise "kernel"
-            if stored.removeprefix("depthwise_") != role.removeprefix("depthwise_"):
+            wanted = role.rsplit("/", 1)[-1]
+            if stored.removeprefix("depthwise_") != wanted.removeprefix("depthwise_"):
                 raise ConversionError(
                     f"{describe(path)}: expected its {role}, the file lists {name!r}"
                 )

@@ -114,8 +114,7 @@ def _activation(context: Context, call: Call, operands: Operands) -> View:
 def _extremes(context: Context, call: Call, *views: View) -> View:
     """The larger or smaller ones of two tensors: a pool over both, side by side."""
     name = context.emission.name(call)
-    if any(view.indices.shape != call.shape for view in views):
-        raise UnsupportedError(f"compares tensors of different shapes to {call.shape}")
+    views = tuple(_spread(view, call.shape) for view in views)
     is_least = call.op == "minimum"
     if is_least:
         views = tuple(_mirrored(context, view, f"{name}/mirrored") for view in views)
@@ -194,7 +193,7 @@ def two_tensors(
     if first.indices.shape != shape:
         first, second = second, first
     if first.indices.shape != shape:
-        raise UnsupportedError("both operands are broadcast")
+        first = _spread(first, shape)
     same = first.hwc == second.hwc and np.array_equal(first.indices, second.indices)
     if not (same and first.is_bijective()):
         first, second = _fitted(context, first, second, name)
@@ -202,7 +201,10 @@ def two_tensors(
 
 
 def _fitted(context: Context, first: View, second: View, name: str) -> tuple[View, View]:
-    """Two tensors in one layout, the second one perhaps (1, 1, C)."""
+    """Two tensors in one layout, the second one perhaps (1, 1, C).
+
+    One number per channel or pixel is read as it is; anything else is repeated.
+    """
     second = _narrowed(second, first)
     layouts: tuple[Layout, ...] = (own_layout(first), "channels_first", "channels_last")
     for layout in layouts:
@@ -223,11 +225,16 @@ def _fitted(context: Context, first: View, second: View, name: str) -> tuple[Vie
             )
             other = other.with_value(spread)
         return relayout(context.emission, first, layout, name), other
-    got = f"{first.indices.shape} and {second.indices.shape}"
-    raise UnsupportedError(
-        f"broadcasts tensors of shapes {got}; expected (N, C, H, W) and "
-        "(N, C, 1, 1) or (N, 1, H, W)"
+    repeated = _spread(second, first.indices.shape)
+    return (
+        relayout(context.emission, first, layouts[0], name),
+        relayout(context.emission, repeated, layouts[0], f"{name}/operand"),
     )
+
+
+def _spread(view: View, shape: tuple[int, ...]) -> View:
+    """A tensor with all the repetitions that make it as large as another."""
+    return replace(view, indices=np.broadcast_to(view.indices, shape))
 
 
 def _narrowed(view: View, other: View) -> View:

@@ -19,8 +19,8 @@ from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pointwise import write
 from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
-from phonebit.converter.ir import Operator, Window
-from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
+from phonebit.converter.ir import Operator, Shape, Window
+from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad, Reshape
 from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 
@@ -97,11 +97,36 @@ def pad(context: Context, call: Call) -> Any:
         view = context.real(rearranged(context, call, inner))
     if not any(amounts[:spatial]):
         return context.viewed(call, view)
-    left, right, top, bottom = [*amounts[:spatial], 0, 0, 0, 0][:4]
+    if any(amounts[6:spatial]):
+        raise UnsupportedError("pads more than three axes besides the channels")
+    columns, rows, slices = _pairs(amounts[:spatial])
     name = context.emission.name(call)
+    sizes = view.sample().shape[1:]
     view = relayout(context.emission, view, "channels_first", name)
-    padded = _padded(context, view, (top, left, bottom, right), number, name)
+    if len(sizes) == 3:  # slices lie below each other: rows are padded with slices as the height
+        depth, height, width = sizes
+        if any(rows):
+            flat = (depth, height, width * view.hwc[2])
+            flat_view = _reshaped(context, view, flat, name)
+            view = _padded(context, flat_view, (0, rows[0], 0, rows[1]), number, f"{name}/rows")
+            height += sum(rows)
+            view = _reshaped(context, view, (depth * height, width, call.shape[1]), name)
+        rows = (slices[0] * height, slices[1] * height)
+    pads = (rows[0], columns[0], rows[1], columns[1])
+    padded = _padded(context, view, pads, number, name) if any(pads) else view
     return context.result(call, padded.value, "channels_first", quantized=view.quantized)
+
+
+def _pairs(amounts: list[int]) -> list[tuple[int, int]]:
+    """What is padded in front of the last axis and behind it, then of those before it."""
+    wide = [*amounts, 0, 0, 0, 0, 0, 0]
+    return [(wide[at], wide[at + 1]) for at in (0, 2, 4)]
+
+
+def _reshaped(context: Context, view: View, hwc: Shape, name: str) -> View:
+    value = context.emission.emit(Reshape(hwc), [view.value], hwc, f"{name}/reshape")
+    shape = (view.batch, hwc[2], *hwc[:2])
+    return plain_view(value, shape, view.batch, "channels_first")
 
 
 def _source(context: Context, call: Call) -> View:

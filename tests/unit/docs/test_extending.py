@@ -26,7 +26,6 @@ EXAMPLES = {
         r"kSelectChannels|SELECT_CHANNELS|SelectChannels|select_channels",
         {  # use it, or speak of it
             "bnn_kernels/README.md",
-            "converter/importers/keras/slicing.py",
             "converter/importers/torch/layout.py",
             "converter/importers/keras/plugin.py",
             "converter/importers/torch/recurrent.py",
@@ -40,6 +39,7 @@ EXAMPLES = {
         {
             "bnn_kernels/README.md",
             "converter/importers/keras/pointwise.py",
+            "converter/importers/keras/recurrent.py",
             "converter/importers/torch/curves.py",
             "converter/importers/onnx/rules/recurrent.py",
             "converter/importers/torch/recurrent.py",
