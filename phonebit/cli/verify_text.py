@@ -38,6 +38,8 @@ def print_report(console: Console, report: VerificationReport) -> None:
     console.print(_layer_table(report))
     if report.stored_as:
         console.print(f"rounded weights: {escape(report.rounding)}", soft_wrap=True)
+    if report.default_kernels is not None and report.default_kernels.text:
+        console.print(f"[yellow]note[/]: {escape(report.default_kernels.text)}", soft_wrap=True)
     for device in report.devices:
         _print_end_to_end(console, device.end_to_end, _prefix(device, several))
     for device in report.devices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from phonebit.verification.default_kernels import DefaultKernels
 from phonebit.verification.differences import Differences
 from phonebit.verification.source_trace import FrameworkName
 
@@ -239,6 +240,8 @@ class VerificationReport:
         date: when, ISO 8601 in UTC.
         devices: one check a device; all devices were given the same operands.
         precision: with which the file was loaded, as asked for.
+        default_kernels: how the framework's default kernels differ from its reference kernels;
+            None where it has no reference kernels.
     """
 
     source: str
@@ -250,6 +253,7 @@ class VerificationReport:
     date: str
     devices: list[DeviceCheck]
     precision: str = "exact"
+    default_kernels: DefaultKernels | None = None
 
     @property
     def layers(self) -> list[LayerCheck]:
@@ -330,5 +334,6 @@ class VerificationReport:
             "first_mismatch": first.name if first else None,
             "ties": self.ties,
             "zeros": self.zeros,
+            "default_kernels": self.default_kernels and self.default_kernels.to_dict(),
             "devices": [device.to_dict() for device in self.devices],
         }

@@ -81,12 +81,15 @@ def _open_graph(
     name = _name(source, opened.graph)
     if not framework:
         return Source(name, opened.graph, None, "as asked", origin)
+    default = None
     try:
-        activations = opened.runner().activations
+        runner = opened.runner()
+        if kind == "tflite" and runner.kernels == "reference":
+            default = opened.runner("default").activations
     except Exception as error:  # the executors' own exceptions derive from Exception only
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return Source(name, opened.graph, None, f"the model cannot be executed: {reason}", origin)
-    return Source(name, opened.graph, activations, "", origin)
+    return Source(name, opened.graph, runner.activations, "", origin, default)
 
 
 def _open_keras(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:

@@ -83,6 +83,8 @@ class Source:
         framework: the framework's activations, or None: the reference interpreter serves.
         reason: why there is no framework, or "".
         trained_with: the framework's name.
+        default_kernels: what the framework computes with its default kernels, where ``framework``
+            has reference kernels.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Source:
     framework: Activations | None
     reason: str
     trained_with: FrameworkName = "Keras"
+    default_kernels: Activations | None = None
 
     @property
     def reference(self) -> Literal["framework", "interpreter"]:

@@ -20,6 +20,7 @@ from phonebit.network.input_checks import (
     check_inputs,
 )
 from phonebit.verification.default_inputs import default_inputs
+from phonebit.verification.default_kernels import DefaultKernels
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
 from phonebit.verification.layout import Layout, to_nhwc
@@ -116,11 +117,15 @@ def verify(
     is_lower = precision != "exact"
     layers = LayerChecker(networks, graph, origin.graph, weights, tolerance, is_lower)
     wholes = [EndToEndChecker(one, graph, tolerance, precision) for one in networks]
+    default_kernels = DefaultKernels(origin.graph.outputs)
     count = len(next(iter(arrays.values())))
     for begin in range(0, count, BATCH):
         say(f"inputs {begin} to {min(begin + BATCH, count) - 1} of {count}")
         batch = {name: array[begin : begin + BATCH] for name, array in arrays.items()}
-        trace = origin.trace(source_inputs(origin.graph, network, batch))
+        read = source_inputs(origin.graph, network, batch)
+        trace = origin.trace(read)
+        if origin.default_kernels is not None:
+            default_kernels.add(trace.values, origin.default_kernels(read))
         layers.check_batch(batch, trace, begin)
         first: dict[str, Array] | None = None
         rounded = weights.whole_trace(trace)
@@ -141,6 +146,7 @@ def verify(
         precision=precision,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         devices=devices,
+        default_kernels=default_kernels if origin.default_kernels is not None else None,
     )
 
 

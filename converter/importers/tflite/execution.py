@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +18,25 @@ from phonebit.converter.importers.torch.value_order import Runner
 from phonebit.errors import VerificationError
 
 Array = NDArray[Any]
+Kernels = Literal["reference", "default"]
 
 
 class TFLiteRunner(Runner):
-    """A file, executed by Larq Compute Engine."""
+    """A file, executed by Larq Compute Engine.
+
+    Attributes:
+        kernels: Its kernels of binary convolutions: "reference", or "default", the fast ones.
+    """
 
     executor = "Larq Compute Engine"
 
     def __init__(
-        self, content: bytes, model: Model, program: Program, translation: Translation
+        self,
+        content: bytes,
+        model: Model,
+        program: Program,
+        translation: Translation,
+        kernels: Kernels = "reference",
     ) -> None:
         super().__init__(translation)
         self._by_name = {tensor.name: tensor for tensor in model.tensors}
@@ -44,8 +55,8 @@ class TFLiteRunner(Runner):
         }
         self._names = sorted({name for name, _ in self._wanted.values()})
         self._inputs = [model.tensors[place].name for place in model.inputs]
-        self._interpreter = _interpreter(
-            _with_outputs(content, [places[name] for name in self._names])
+        self._interpreter, self.kernels = _interpreter(
+            _with_outputs(content, [places[name] for name in self._names]), kernels
         )
 
     def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
@@ -84,10 +95,10 @@ def _with_outputs(content: bytes, places: list[int]) -> bytes:
     return bytes(changed)
 
 
-def _interpreter(content: bytes) -> Any:
-    """The interpreter with its reference kernels, or with the fast ones where those refuse a layer.
+def _interpreter(content: bytes, kernels: Kernels) -> tuple[Any, Kernels]:
+    """The interpreter, and its kernels: the default ones, too, where the others refuse a layer.
 
-    The fast ones are wrong on maps that are smaller than a kernel and padded with 0.
+    The default ones are wrong on maps that are smaller than a kernel and padded with 0.
 
     Raises:
         VerificationError: It is not installed.
@@ -99,7 +110,7 @@ def _interpreter(content: bytes) -> Any:
         )
     from larq_compute_engine.tflite.python.interpreter import Interpreter
 
-    try:
-        return Interpreter(content, use_reference_bconv=True)
-    except RuntimeError:
-        return Interpreter(content)
+    if kernels == "reference":
+        with suppress(RuntimeError):
+            return Interpreter(content, use_reference_bconv=True), "reference"
+    return Interpreter(content), "default"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.onnx.importer import translated
-from phonebit.converter.importers.tflite.execution import TFLiteRunner
+from phonebit.converter.importers.tflite.execution import Kernels, TFLiteRunner
 from phonebit.converter.importers.tflite.files import Model, load_model
 from phonebit.converter.importers.tflite.reader import read_model
 from phonebit.converter.importers.torch.program import Program
@@ -42,9 +42,9 @@ class TFLiteSource:
         """The source graph."""
         return self.translation.graph
 
-    def runner(self) -> TFLiteRunner:
+    def runner(self, kernels: Kernels = "reference") -> TFLiteRunner:
         """What executes the file."""
-        return TFLiteRunner(self.content, self.model, self.program, self.translation)
+        return TFLiteRunner(self.content, self.model, self.program, self.translation, kernels)
 
 
 def open_tflite(
