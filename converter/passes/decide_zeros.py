@@ -50,7 +50,7 @@ def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
         zeros: What is asked for.
         log: Receives a fate for every sign.
     """
-    signs = [n for n in graph.nodes if isinstance(n.op, Quantize) and _has_zero_level(n.op)]
+    signs = [n for n in graph.nodes if isinstance(n.op, Quantize) and has_zero_level(n.op)]
     occurrences = zeros_before(graph, [node.inputs[0] for node in signs])
     if zeros == "auto" and "possible" in occurrences:
         constant = zeros_of_constants(graph, [node.inputs[0] for node in signs])
@@ -62,7 +62,7 @@ def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
         assert isinstance(node.op, Quantize)
         log.zeros[node.name] = fate = _fate(occurrence, zeros)
         if fate != "exact" and node.outputs[0] not in graph.outputs:
-            _drop_zero(graph, node, node.op)
+            drop_zero(graph, node, node.op)
     refresh_types(graph)
     if log.zeros:
         log.notes.append(_summary(log.zeros))
@@ -86,7 +86,7 @@ def _summary(fates: Mapping[str, ZeroFate]) -> str:
     return "; ".join(parts)
 
 
-def _has_zero_level(op: Quantize) -> bool:
+def has_zero_level(op: Quantize) -> bool:
     """Whether the middle one of three levels is taken at exact zeros only."""
     return bool(op.thresholds.tolist() == [0, SMALLEST])
 
@@ -99,7 +99,8 @@ def _fate(occurrence: Occurrence, zeros: Zeros) -> ZeroFate:
     return "exact"
 
 
-def _drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
+def drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
+    """Turns a sign with a zero level into one in which zeros count as +1."""
     value = node.outputs[0]
     if tuple(op.values[[0, 2]]) != (-1, 1):
         two = Quantize(np.zeros(1, np.float32), op.values[[0, 2]])

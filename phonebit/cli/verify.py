@@ -120,7 +120,7 @@ def verify(
     from phonebit.cli.verify_text import print_report
     from phonebit.html_page import HTML_FILE
     from phonebit.output_files import check_output
-    from phonebit.verification import batches
+    from phonebit.verification import steps
     from phonebit.verification import verify as verify_model
     from phonebit.verification.html import write_html
 
@@ -141,7 +141,7 @@ def verify(
     arrays = read_inputs(networks[0], dataset, samples, seed, input_range)
     is_file = dataset is not None and not dataset.is_dir()
     count = max(len(array) for array in arrays.values())
-    with progress("reading the checkpoint", 1 + batches(count), quiet=as_json) as advance:
+    with progress("reading the checkpoint", 1 + steps(count), quiet=as_json) as advance:
         report = verify_model(
             source,
             networks,

@@ -36,6 +36,7 @@ def print_report(console: Console, report: VerificationReport) -> None:
         soft_wrap=True,
     )
     console.print(_layer_table(report))
+    console.print(f"constants: {escape(report.constants.text)}", soft_wrap=True)
     if report.stored_as:
         console.print(f"rounded weights: {escape(report.rounding)}", soft_wrap=True)
     if report.default_kernels is not None and report.default_kernels.text:

@@ -14,21 +14,17 @@ and shown. Then whole forward passes are compared, and a difference there must b
         print(report.first_mismatch or report.end_to_end)
 """
 
-from phonebit.verification.report import (
-    DeviceCheck,
-    EndToEndCheck,
-    LayerCheck,
-    VerificationReport,
-)
+from phonebit.verification.layer_check import LayerCheck
+from phonebit.verification.report import DeviceCheck, EndToEndCheck, VerificationReport
 from phonebit.verification.source import open_source
-from phonebit.verification.verify import batches, verify
+from phonebit.verification.verify import steps, verify
 
 __all__ = [
     "DeviceCheck",
     "EndToEndCheck",
     "LayerCheck",
     "VerificationReport",
-    "batches",
     "open_source",
+    "steps",
     "verify",
 ]

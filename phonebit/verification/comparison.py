@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.verification.differences import Kind, Mask
-from phonebit.verification.report import LayerCheck
+from phonebit.verification.layer_check import LayerCheck
 from phonebit.verification.rounding import Rounding
 
 Array = NDArray[Any]

@@ -65,10 +65,10 @@ class DefaultKernels:
             for counts in (self.differing, self.compared)
         )
         return (
-            "Larq Compute Engine's default kernels differ from its reference kernels, with which the file "
-            f"is compared: first at {first} ({self.differing[first]:,} of {self.compared[first]:,} "
-            f"elements), in {made:,} of {all_of_them:,} elements of the outputs and in the class of "
-            f"{self.class_changes:,} of {self.samples:,} inputs"
+            "Larq Compute Engine's default kernels differ from its reference kernels, with which "
+            f"the file is compared: first at {first} ({self.differing[first]:,} of "
+            f"{self.compared[first]:,} elements), in {made:,} of {all_of_them:,} elements of the "
+            f"outputs and in the class of {self.class_changes:,} of {self.samples:,} inputs"
         )
 
     def to_dict(self) -> dict[str, Any]:

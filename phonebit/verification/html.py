@@ -15,7 +15,8 @@ from phonebit.html_page import HTML_FILE, facts_table, figure, html_page
 from phonebit.output_files import write_output
 from phonebit.verification.differences import Place
 from phonebit.verification.drawings import channel_bars, map_cells
-from phonebit.verification.report import LayerCheck, VerificationReport
+from phonebit.verification.layer_check import LayerCheck
+from phonebit.verification.report import VerificationReport
 
 STYLE: Final = """
 tr.mismatch td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from phonebit.converter.ops import Input
 from phonebit.format.records import DataType
 from phonebit.network import Network
 from phonebit.verification.comparison import compare_bits, compare_reals, unequal
-from phonebit.verification.report import LayerCheck, Oracle
+from phonebit.verification.layer_check import LayerCheck, Oracle
 from phonebit.verification.rounding import Rounding, rounding_of
 from phonebit.verification.source_bits import Bits, MovedBits, PlaneBits, bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
@@ -88,6 +88,13 @@ class LayerChecker:
             [LayerCheck(index, layer.name, layer.kind) for index, layer in enumerate(net.layers)]
             for net in networks
         ]
+
+    def mark_constants(self, differing: Mapping[int, list[str]]) -> None:
+        """Note at each layer, by its place, which of its constants are not the source's."""
+        for checks in self.checks:
+            for index, texts in differing.items():
+                checks[index].constants = texts
+                checks[index].mismatch = True
 
     def check_batch(self, inputs: dict[str, Array], trace: SourceTrace, first_sample: int) -> None:
         """Run and judge every op on one batch.

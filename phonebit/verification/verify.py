@@ -19,6 +19,7 @@ from phonebit.network.input_checks import (
     check_finite,
     check_inputs,
 )
+from phonebit.verification.constants import check_constants
 from phonebit.verification.default_inputs import default_inputs
 from phonebit.verification.default_kernels import DefaultKernels
 from phonebit.verification.end_to_end import EndToEndChecker
@@ -37,9 +38,9 @@ BATCH = 8
 """Samples at a time: every intermediate value of both networks is held for these."""
 
 
-def batches(count: int) -> int:
+def steps(count: int) -> int:
     """Steps that ``verify`` takes, and tells ``progress`` of, for this many inputs."""
-    return -(-count // BATCH)
+    return 1 + -(-count // BATCH)
 
 
 @rounds_by_default
@@ -115,7 +116,10 @@ def verify(
     graph = read_graph(network.path)
     weights = StoredWeights(graph, origin.graph)
     is_lower = precision != "exact"
+    say("comparing constants")
+    constants = check_constants(graph, origin.graph)
     layers = LayerChecker(networks, graph, origin.graph, weights, tolerance, is_lower)
+    layers.mark_constants(constants.differing)
     wholes = [EndToEndChecker(one, graph, tolerance, precision) for one in networks]
     default_kernels = DefaultKernels(origin.graph.outputs)
     count = len(next(iter(arrays.values())))
@@ -146,6 +150,7 @@ def verify(
         precision=precision,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         devices=devices,
+        constants=constants,
         default_kernels=default_kernels if origin.default_kernels is not None else None,
     )
 
