@@ -26,7 +26,8 @@ import torch
 from torch import nn
 
 def build():
-    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 2))
+    flat = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten())
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), flat, nn.Linear(64, 2))
 
 def nothing():
     return 3
@@ -43,7 +44,8 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "bakery", raising=False)
     torch.manual_seed(3)
-    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 2))
+    flat = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten())
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), flat, nn.Linear(64, 2))
     return module.eval()
 
 

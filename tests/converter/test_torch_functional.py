@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.torch
@@ -15,7 +18,8 @@ from torch import Tensor, nn  # noqa: E402
 from torch_checks import Lambda, assert_equal_to_pytorch  # noqa: E402
 
 from phonebit.converter.importers.torch import functional  # noqa: E402
-from phonebit.converter.importers.torch.importer import open_torch  # noqa: E402
+from phonebit.converter.importers.torch.importer import import_torch, open_torch  # noqa: E402
+from phonebit.converter.interpreter import run as interpret  # noqa: E402
 
 Function = Callable[[nn.Module, Tensor], Tensor]
 
@@ -112,3 +116,56 @@ def test_a_users_program_stays_as_it_is() -> None:
     before = str(exported.graph)
     assert str(functional.functional(exported).graph) != before
     assert str(exported.graph) == before
+
+
+ARGUMENTS = sorted(
+    {name for name in dir(builtins) if name.islower() and name != "__debug__"}
+    | {*keyword.softkwlist, "output", "args", "root", "device", "inf", "nan", "torch", "operator"}
+    | {"x_1", "add", "add_1", "conv", "p_conv_weight", "c_lifted_tensor_0", "forward"}
+)
+
+
+def called(name: str) -> nn.Module:
+    """A network that writes in place, and the argument of whose forward function has this name."""
+    space: dict[str, Any] = {"torch": torch}
+    text = f"def forward(this, {name}):\n y = this.conv({name} * this.two)\n y += 1\n return y"
+    exec(text, space)
+    module = type("Called", (nn.Module,), {"forward": space["forward"]})()
+    module.conv, module.two = nn.Conv2d(2, 3, 1), torch.tensor(2.0)
+    return module.eval()
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_may_have_any_name(name: str) -> None:
+    module = called(name)
+    x = torch.arange(-9.0, 9.0).view(1, 2, 3, 3)
+    exported = torch.export.export(module, (x,), strict=False)
+    (given,) = exported.graph_signature.user_inputs
+    graph = import_torch(exported)
+    assert graph.inputs == [given]
+    values = interpret(graph, {given: x.numpy().transpose(0, 2, 3, 1)}, graph.outputs)
+    with torch.no_grad():
+        expected = module(x).numpy().transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(values[graph.outputs[0]], expected, rtol=0, atol=1e-5)
+
+
+IN_PLACE_LAYERS = [
+    nn.ReLU(inplace=True),
+    nn.ReLU6(inplace=True),
+    nn.LeakyReLU(inplace=True),
+    nn.Hardtanh(inplace=True),
+    nn.Hardswish(inplace=True),
+    nn.ELU(inplace=True),
+    nn.SiLU(inplace=True),
+]
+
+
+@pytest.mark.parametrize("layer", IN_PLACE_LAYERS, ids=lambda layer: type(layer).__name__)
+def test_plain_sequences_with_layers_in_place_convert(layer: nn.Module) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), layer).eval()
+    x = torch.linspace(-9, 9, 192).view(1, 3, 8, 8)
+    graph = import_torch(module, input_shape=x.shape)
+    values = interpret(graph, {"input": x.numpy().transpose(0, 2, 3, 1)}, graph.outputs)
+    with torch.no_grad():
+        expected = module(x.clone()).numpy().transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(values[graph.outputs[0]], expected, rtol=1e-5, atol=1e-5)

@@ -77,7 +77,7 @@ def _without_writes(exported: Any) -> Any:
         return None
     if not any(_writes(node) for node in exported.graph.nodes):
         return exported
-    graph = copy.deepcopy(exported.graph)
+    graph = _copied(exported.graph)
     if not _replace_writes(graph):
         return None
     return torch.export.ExportedProgram(  # which checks that no operator writes
@@ -90,6 +90,18 @@ def _without_writes(exported: Any) -> Any:
         exported.example_inputs,
         exported.constants,
     )
+
+
+def _copied(graph: Any) -> Any:
+    """A copy whose nodes have the same names, by which the signature knows them.
+
+    PyTorch's copy renames nodes that are called as a builtin of Python or not in ASCII, as the
+    arguments of a forward function may be.
+    """
+    copied = copy.deepcopy(graph)
+    for node, original in zip(copied.nodes, graph.nodes, strict=True):
+        node.name = original.name
+    return copied
 
 
 def _is_known(node: Any) -> bool:
