@@ -381,8 +381,8 @@ def test_everything_unsupported_is_listed_by_operator() -> None:
     with pytest.raises(UnsupportedLayerError) as caught:
         import_onnx(model(nodes, {"x": MAP}, outputs=["y", "c"]))
     assert caught.value.problems == [
-        "first, second: Shrink is not supported",
-        "third: my.domain.Mystery is not supported",
+        "first, second: Shrink is not supported (domain ai.onnx)",
+        "third: my.domain.Mystery is not supported (domain my.domain)",
         "fourth: MatMul has factors of shapes (1, 4, 6, 8) and (1, 4, 6, 8)",
     ]
 

@@ -62,7 +62,7 @@ def test_interpolation_takes_factors_that_are_right_in_float32(mode: str) -> Non
 
 
 def test_interpolation_by_another_factor_than_that_of_the_sizes_is_refused() -> None:
-    with pytest.raises(UnsupportedLayerError, match="makes 7 of 11 pixels by a scale of 0.7"):
+    with pytest.raises(UnsupportedLayerError, match="makes 7 of 11 pixels by a scale"):
         import_onnx(resize(11, 0.7, mode="linear"))
 
 

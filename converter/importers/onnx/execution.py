@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.onnx.nodes import ONNX_DOMAINS, QUANTIZER_DOMAINS
+from phonebit.converter.importers.onnx.nodes import ONNX_DOMAINS, is_of_quantizers
 from phonebit.converter.importers.onnx.tensors import Tensors
 from phonebit.converter.importers.torch.translation import Translation
 from phonebit.converter.importers.torch.value_order import Runner
@@ -72,6 +72,7 @@ def _with_values(
     stored = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         node.ClearField("name")  # which need not be unique, but for ONNX Runtime
+        node.domain = "" if node.domain in ONNX_DOMAINS else node.domain
         for index, name in enumerate(node.input):
             node.input[index] = aliases.get(name, name)
     inputs = [value for value in graph.input if value.name not in stored]
@@ -110,7 +111,8 @@ def _by_runtime(model: Any) -> Any:
 def _by_reference(model: Any) -> Any:
     from onnx.reference import ReferenceEvaluator
 
-    evaluator = ReferenceEvaluator(model, new_ops=_quantizers())
+    domains = {node.domain for node in model.graph.node}
+    evaluator = ReferenceEvaluator(model, new_ops=_quantizers(domains))
 
     def run(names: list[str], feeds: dict[str, Array]) -> Any:
         with np.errstate(all="ignore"):
@@ -119,7 +121,7 @@ def _by_reference(model: Any) -> Any:
     return run
 
 
-def _quantizers() -> list[Any]:
+def _quantizers(domains: set[str]) -> list[Any]:
     """QONNX's and FINN's operators for the reference evaluator, one class for each domain.
 
     BatchNormalization is among them: the evaluator's own mixes in the statistics of the batch
@@ -133,6 +135,7 @@ def _quantizers() -> list[Any]:
         "BipolarQuant": _bipolar,
         "Trunc": _trunc,
         "MultiThreshold": _multi_threshold,
+        "XnorPopcountMatMul": _equal_bits,
     }
 
     def make(domain: str, name: str, function: Any) -> Any:
@@ -144,7 +147,8 @@ def _quantizers() -> list[Any]:
 
     return [make("", "BatchNormalization", _batch_norm)] + [
         make(domain, name, function)
-        for domain in QUANTIZER_DOMAINS
+        for domain in domains
+        if domain == "" or is_of_quantizers(domain)
         for name, function in functions.items()
     ]
 
@@ -229,3 +233,8 @@ def _multi_threshold(given: dict[str, Any], x: Array, thresholds: Array) -> Arra
     scale, bias = given.get("out_scale", 1.0), given.get("out_bias", 0.0)
     scaled: Array = np.float32(scale) * counts + np.float32(bias)
     return scaled
+
+
+def _equal_bits(given: dict[str, Any], a: Array, b: Array) -> Array:
+    count: Array = ((2 * a - 1) @ (2 * b - 1) + a.shape[-1]) * np.float32(0.5)
+    return count

@@ -13,8 +13,14 @@ from phonebit.converter.importers.torch.element_positions import UnsupportedErro
 
 SCOPES: Final = "pkg.torch.onnx.name_scopes"
 """Where PyTorch's exporter writes the modules around a node."""
-QUANTIZER_DOMAINS: Final = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
+QUANTIZER_DOMAINS: Final = ("onnx.brevitas", "qonnx", "finn")
+"""Packages of quantizers; their domains have one of these names, or begin with it and a point."""
 ONNX_DOMAINS: Final = ("", "ai.onnx")
+
+
+def is_of_quantizers(domain: str) -> bool:
+    """Whether a domain is one of Brevitas, QONNX or FINN: "finn", "finn.custom_op.general", ..."""
+    return any(f"{domain}.".startswith(f"{package}.") for package in QUANTIZER_DOMAINS)
 
 
 @dataclass

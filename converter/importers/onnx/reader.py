@@ -132,7 +132,7 @@ class _Reader(NodeReader):
             rule = rule_of(domain, proto.op_type)
             attributes = attributes_of(proto, self._tensors, where)
             if rule is None:
-                raise UnsupportedError("is not supported")
+                raise UnsupportedError(f"is not supported (domain {domain or 'ai.onnx'})")
             if None in [self._values[name] for name in proto.input if name]:
                 return None
             version = self._opsets.get(domain, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phonebit.converter.importers.onnx.node_reader import Rule
-from phonebit.converter.importers.onnx.nodes import QUANTIZER_DOMAINS
+from phonebit.converter.importers.onnx.nodes import is_of_quantizers
 from phonebit.converter.importers.onnx.rules.activations import ACTIVATIONS
 from phonebit.converter.importers.onnx.rules.elementwise import ELEMENTWISE
 from phonebit.converter.importers.onnx.rules.layers import LAYERS
@@ -32,7 +32,10 @@ STANDARD: Final[dict[str, Rule]] = {
 
 
 def rule_of(domain: str, op: str) -> Rule | None:
-    """The rule for an operator, if there is one."""
-    if domain in QUANTIZER_DOMAINS:
+    """The rule for an operator, if there is one.
+
+    Some files have quantizers in ONNX's own domain, which has no operators of these names.
+    """
+    if is_of_quantizers(domain):
         return QUANTIZERS.get(op)
-    return STANDARD.get(op) if domain == "" else None
+    return STANDARD.get(op, QUANTIZERS.get(op)) if domain == "" else None

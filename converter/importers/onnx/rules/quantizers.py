@@ -1,12 +1,13 @@
 """QONNX's and FINN's quantizers, and ONNX's pair of quantization and dequantization.
 
 QONNX: Quant, BipolarQuant and Trunc as the package qonnx executes them, step by step in float32.
-FINN: MultiThreshold counts the thresholds that a value reaches.
+FINN: MultiThreshold counts the thresholds that a value reaches, XnorPopcountMatMul equal bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from phonebit.converter.importers.onnx.rules.elementwise import (
     unary,
     where,
 )
+from phonebit.converter.importers.onnx.rules.layers import matmul
 from phonebit.converter.importers.onnx.rules.moving import reshaped
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
@@ -115,6 +117,20 @@ def multi_threshold(builder: Builder, node: Node) -> Call:
         "axis": axis,
     }
     return builder.emit("multi_threshold", arguments, None, call.shape)
+
+
+def equal_bits(builder: Builder, node: Node) -> Call:
+    """XnorPopcountMatMul: how many of K pairs of bits 0 and 1 are equal.
+
+    Of P equal and N other ones, the product of the same as -1 and 1 is P - N; P = (P - N + K) / 2.
+    """
+    factors = [
+        binary(builder, "sub", binary(builder, "mul", node.operand(index), 2.0), 1.0)
+        for index in range(2)
+    ]
+    product = matmul(builder, replace(node, inputs=[*factors]))
+    count = float(factors[0].shape[-1])
+    return binary(builder, "mul", binary(builder, "add", product, count), 0.5)
 
 
 def quantize(builder: Builder, node: Node) -> Call:
@@ -211,5 +227,6 @@ QUANTIZERS: Final = {
     "BipolarQuant": bipolar,
     "Trunc": trunc,
     "MultiThreshold": multi_threshold,
+    "XnorPopcountMatMul": equal_bits,
 }
 QDQ: Final = {"QuantizeLinear": quantize, "DequantizeLinear": dequantize}
