@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.importers.tflite.files import Model, Tensor
+from phonebit.converter.importers.tflite.reader import WORD_BITS, packed_channels
 from phonebit.converter.importers.tflite.rules.as_onnx import TO_BACK, TO_FRONT
 from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.importers.torch.translation import Translation
@@ -55,12 +56,20 @@ class TFLiteRunner(Runner):
         }
         self._names = sorted({name for name, _ in self._wanted.values()})
         self._inputs = [model.tensors[place].name for place in model.inputs]
+        self._packed = {
+            tensor.name
+            for tensor in (model.tensors[place] for place in model.inputs)
+            if packed_channels(model, tensor)
+        }
         self._interpreter, self.kernels = _interpreter(
             _with_outputs(content, [places[name] for name in self._names]), kernels
         )
 
     def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
-        results = self._interpreter.interpreter.predict([feeds[name] for name in self._inputs])
+        given = [
+            packed(feeds[name]) if name in self._packed else feeds[name] for name in self._inputs
+        ]
+        results = self._interpreter.interpreter.predict(given)
         computed = dict(zip(self._names, map(np.asarray, results), strict=True))
         tensors = {}
         for value, (name, is_moved) in self._wanted.items():
@@ -69,6 +78,14 @@ class TFLiteRunner(Runner):
             array = _numbers(self._by_name[name], computed[name], channels)
             tensors[value] = array.transpose(TO_FRONT) if is_moved else array
         return {**feeds, **tensors}
+
+
+def packed(array: Array) -> Array:
+    """Signs of numbers (..., C) as bits in words of 32, 1 where a number is negative."""
+    missing = -array.shape[-1] % WORD_BITS
+    bits = np.pad(array < 0, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
+    words: Array = np.packbits(bits, -1, bitorder="little").view("<i4")
+    return words
 
 
 def _numbers(tensor: Tensor, array: Array, channels: int) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.node_reader import CHOOSING, MAX_INPUT, NodeReader, Reading
 from phonebit.converter.importers.onnx.nodes import Node
+from phonebit.converter.importers.onnx.rules.quantizers import signs
 from phonebit.converter.importers.onnx.tensors import MAX_ELEMENTS, check_size
 from phonebit.converter.importers.tflite.files import Model, Operator, Tensor
 from phonebit.converter.importers.tflite.rules import RULES
@@ -77,11 +78,18 @@ class _Reader(NodeReader):
                 got=tensor.dtype,
                 hint="convert the model with inference_input_type=tf.float32",
             )
-        call = Call(tensor.name, "input", None, {}, shape, tensor.dtype)
+        channels = packed_channels(self._model, tensor)
+        dtype = tensor.dtype
+        if channels:
+            shape, dtype = (*shape[:-1], channels), "float32"
+        call = Call(tensor.name, "input", None, {}, shape, dtype)
         self._program.inputs.append(call)
         if len(shape) == 4:
             self._program.channels_last.add(call)
-        return call
+        if not channels:
+            return call
+        self._bits.add(tensor.name)
+        return signs(self._builder, call)
 
     def _constant(self, tensor: Tensor, content: Array) -> Call:
         shape, name = tensor.shape, tensor.name
@@ -114,7 +122,6 @@ class _Reader(NodeReader):
         results = [tensors[place] for place in operator.outputs if place >= 0]
         where = _path(results[0].name) if results else operator.name
         operands = [tensors[place] if place >= 0 else None for place in operator.inputs]
-        inputs = [self._operand(each.name if each else "", where) for each in operands]
         names = [tensor.name for tensor in results]
 
         def make() -> object:
@@ -122,6 +129,7 @@ class _Reader(NodeReader):
             rule = RULES.get(operator.name)
             if rule is None or not results:
                 raise UnsupportedError("is not supported")
+            inputs = [self._operand(each.name if each else "", where) for each in operands]
             if operator.name not in LARQ and any(each.name in self._bits for each in read):
                 raise UnsupportedError("reads bit-packed values")
             _check_quantized(operator.name, [*read, *results])
@@ -150,6 +158,30 @@ class _Reader(NodeReader):
             shape = (*shape[:-1], -(-shape[-1] // WORD_BITS))
         if shape != tensor.shape:
             raise UnsupportedError(f"makes {shape} where the file has {tensor.shape}")
+
+
+def packed_channels(model: Model, tensor: Tensor) -> int:
+    """How many bits an input has in the words of each pixel; 0 if it has none.
+
+    Raises:
+        ConversionError: Nothing says how many, or several operators say different numbers.
+    """
+    if tensor.dtype != "int32":
+        return 0
+    place = next(i for i, each in enumerate(model.tensors) if each is tensor)
+    readers = [each for each in model.operators if place in each.inputs]
+    if not any(each.name in LARQ for each in readers):
+        return 0
+    found = {int(each.options.get("channels_in", 0)) for each in readers}
+    channels = found.pop() if len(found) == 1 else 0
+    if -(-channels // WORD_BITS) != tensor.shape[-1]:
+        raise ConversionError(
+            f"input {tensor.name!r} holds packed bits, and nothing says how many",
+            expected="float32, or bits that LceBconv2d reads",
+            got=f"{tensor.dtype}, {tensor.shape}, read by {[each.name for each in readers]}",
+            hint="begin the network with LceQuantize",
+        )
+    return channels
 
 
 def _real(zeros: Array, scales: Array, /, self: Array) -> Array:

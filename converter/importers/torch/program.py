@@ -59,8 +59,8 @@ class Problem:
 class Program:
     """Live calls in execution order.
 
-    ``outputs`` may hold a call twice; ``names`` are what the source calls them, or ""
-    for those called like their modules; empty if all are. ``estimators`` says, for the exported node of a
+    ``outputs`` may hold a call twice; ``names`` are what the source calls them, or "" for those
+    called like their modules; empty if all are. ``estimators`` says, for the exported node of a
     straight-through estimator, the node of its forward value, which stands for it. ``problems`` are
     what the reader could not express, and ``channels_last`` the tensors among inputs and outputs
     whose channels are their last axis.

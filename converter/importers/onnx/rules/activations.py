@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
-from phonebit.converter.importers.onnx.rules.elementwise import binary, clamp, unary
+from phonebit.converter.importers.onnx.rules.elementwise import ERF, binary, clamp, unary
 from phonebit.converter.importers.torch.calls import Call
 
 Array = NDArray[Any]
@@ -54,7 +55,16 @@ def _hard_swish(builder: Builder, node: Node) -> Call:
 def _gelu(builder: Builder, node: Node) -> Call:
     call = node.operand(0)
     arguments = {"self": call, "approximate": node.get("approximate", "none")}
-    return builder.emit("gelu", arguments, None, call.shape)
+    return builder.emit("gelu", arguments, _gelu_of, call.shape)
+
+
+def _gelu_of(self: Array, approximate: str) -> Array:
+    x = self.astype(np.float64)
+    if approximate == "tanh":
+        share = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    else:
+        share = np.asarray(ERF(x / math.sqrt(2)), np.float64)
+    return np.asarray(x / 2 * (1 + share), self.dtype)
 
 
 def _elu(builder: Builder, node: Node) -> Call:
@@ -76,7 +86,11 @@ def _elu_of(self: Array, alpha: float, scale: float, input_scale: float) -> Arra
 
 def _mish(builder: Builder, node: Node) -> Call:
     call = node.operand(0)
-    return builder.emit("mish", {"self": call}, None, call.shape)
+    return builder.emit("mish", {"self": call}, _mish_of, call.shape)
+
+
+def _mish_of(self: Array) -> Array:
+    return np.asarray(self * np.tanh(np.logaddexp(np.float32(0), self)), self.dtype)
 
 
 def _softsign(builder: Builder, node: Node) -> Call:
