@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 
-from phonebit.converter.ir import Graph, Node, Operator, TensorType
+from phonebit.converter.ir import Graph, Node, Operator, Shape, TensorType
 from phonebit.converter.ops import Input, MatMul
 from phonebit.converter.ops.convolution import Convolution
-from phonebit.converter.ops.with_epilogue import epilogue_of
+from phonebit.converter.ops.with_epilogue import PoolOperator, epilogue_of
 from phonebit.format.records import DataType
+
+MAX_OPERATIONS: Final = 10**12
+"""Of a network, for one image: what ``Network.load`` allows for each processor."""
 
 
 def macs(graph: Graph, node: Node) -> int:
     """Multiply-accumulates of an image in a convolution, padded taps included, or a product."""
-    if isinstance(node.op, MatMul):
-        size = int(np.prod(graph.types[node.outputs[0]].shape))
-        return size * graph.types[node.inputs[0]].shape[2] // node.op.groups
-    if not isinstance(node.op, Convolution):
+    if not isinstance(node.op, MatMul | Convolution):
         return 0
-    height, width, channels = graph.types[node.outputs[0]].shape
-    return height * width * channels * int(np.prod(node.op.weights.shape[1:]))
+    return operations(
+        node.op, graph.types[node.outputs[0]].shape, graph.types[node.inputs[0]].shape
+    )
+
+
+def operations(op: Operator, result: Shape, operand: Shape) -> int:
+    """Multiply-accumulates, or numbers that a pool reads, for one image."""
+    size = math.prod(result)
+    if isinstance(op, MatMul):
+        return size * operand[2] // op.groups
+    if isinstance(op, Convolution):
+        return size * math.prod(op.weights.shape[1:])
+    return size * math.prod(op.window.kernel) if isinstance(op, PoolOperator) else 0
 
 
 def total_macs(graph: Graph) -> int:

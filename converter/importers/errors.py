@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from phonebit.budget import account
 from phonebit.errors import ConversionError, PhoneBitError
 
 MAX_LISTED: Final = 8
@@ -14,7 +15,9 @@ MAX_LISTED: Final = 8
 
 @contextmanager
 def named(where: str, network: str | None = None) -> Iterator[None]:
-    """Names the source in what is raised inside; what is not PhoneBit's is a bug of PhoneBit.
+    """Names the source in what is raised inside, and keeps its account (``phonebit.budget``).
+
+    What is not PhoneBit's is a bug of PhoneBit.
 
     Args:
         where: The path of the source, or its type.
@@ -22,7 +25,8 @@ def named(where: str, network: str | None = None) -> Iterator[None]:
             None: an error that names a place keeps it.
     """
     try:
-        yield
+        with account():
+            yield
     except ConversionError as error:
         if network is None and error.where is not None:
             raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import re
+import struct
 import time
 import zipfile
 from pathlib import Path
@@ -13,9 +15,11 @@ import h5py
 import numpy as np
 import pytest
 
+from phonebit.budget import IN_ALL, Kind
 from phonebit.converter.importers.hdf5 import Dataset, Group, open_hdf5
 from phonebit.converter.importers.keras import files
 from phonebit.converter.importers.keras.importer import import_larq
+from phonebit.converter.importers.keras.weights import string_list
 from phonebit.errors import ConversionError, PhoneBitError
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -174,3 +178,63 @@ def test_an_archive_is_bounded_before_it_is_unpacked(
             archive.writestr(f"{number}", "")
     with pytest.raises(ConversionError, match="10001 files"):
         import_larq(path)
+
+
+def test_a_header_that_continues_in_itself_ends() -> None:
+    """8,190 empty messages, then one that says where the header goes on: at its own beginning."""
+    root = 96
+    block = struct.pack("<HHB3x", 0, 0, 0) * 8190
+    block += struct.pack("<HHB3x", 0x10, 16, 0) + struct.pack("<QQ", root + 16, len(block) + 24)
+    header = struct.pack("<BxHII4x", 1, 8191, 1, len(block)) + block
+    start = b"\x89HDF\r\n\x1a\n" + bytes([0, 0, 0, 0, 0, 8, 8, 0]) + struct.pack("<HHI", 4, 16, 0)
+    start += struct.pack("<QQQQ", 0, 2**64 - 1, root + len(header), 2**64 - 1)
+    start += struct.pack("<QQII16x", 0, root, 0, 0)
+    begin = time.process_time()
+    file = io.BytesIO(start[:root].ljust(root, b"\0") + header)
+    with pytest.raises(ConversionError, match="leads in circles"), open_hdf5(file):
+        pass
+    assert time.process_time() < begin + 1
+
+
+def test_a_text_that_is_read_many_times_counts_many_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, stream = "A" * (1 << 16), io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.attrs.create("names", [text] + ["b"] * 40, dtype=h5py.string_dtype())
+    content = bytearray(stream.getvalue())
+    places = [found.start() for found in re.finditer(struct.pack("<I", len(text)), content)]
+    heaps = [struct.unpack_from("<Q", content, place + 4)[0] for place in places]
+    (first,) = [p for p, h in zip(places, heaps, strict=True) if content[h : h + 4] == b"GCOL"]
+    for number in range(41):
+        content[first + 16 * number : first + 16 * number + 16] = content[first : first + 16]
+    with open_hdf5(io.BytesIO(content)) as group:
+        assert group.attributes["names"] == [text] * 41
+    monkeypatch.setitem(IN_ALL, Kind.TEXT, 1 << 21)
+    refused = pytest.raises(ConversionError, match="too many bytes of text")
+    with open_hdf5(io.BytesIO(content)) as group, refused:
+        group.attributes["names"]
+
+
+def test_one_long_text_does_not_make_the_others_longer(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    names = ["A" * 100_000, *(f"b{number}" for number in range(4000))]
+    with h5py.File(path, "w") as file:
+        file.attrs.create("names", names, dtype=h5py.string_dtype())
+    begin = time.process_time()
+    with open_hdf5(path) as group:
+        assert string_list(group.attributes, "names") == names
+    assert time.process_time() < begin + 1
+
+
+def test_chunks_far_larger_than_their_array_are_refused() -> None:
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.create_dataset("x", (1000, 1), "u1", chunks=(1, 1), maxshape=(None, None))
+    content = stream.getvalue()
+    shape = struct.pack("<III", 1, 1, 1)  # of a chunk, and the bytes of an element
+    assert content.count(shape) == 1
+    content = content.replace(shape, struct.pack("<III", 1, 1 << 24, 1))
+    refused = pytest.raises(ConversionError, match="1000 chunks of 16777216 bytes")
+    with open_hdf5(io.BytesIO(content)) as group, refused:
+        found = group.child("x")
+        assert isinstance(found, Dataset)
+        found.read()

@@ -93,6 +93,10 @@ def read_chunks(
     if not 0 < size <= max(4 * result.nbytes, SMALL_CHUNK):
         raise damaged(f"chunks of {size} bytes")
     places = math.prod(-(-n // c) for n, c in zip(shape, chunks.shape, strict=True))
+    if (
+        places * size > 16 * result.nbytes + SMALL_CHUNK
+    ):  # of four axes each may end in half a chunk
+        raise damaged(f"{places} chunks of {size} bytes for an array of {result.nbytes}")
     if chunks.address == NOWHERE:
         return result
     pieces: Iterable[tuple[bytes, int]] = [(chunks.key, chunks.address)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from phonebit.budget import Kind
 from phonebit.converter.importers.hdf5.storage import NOWHERE, Fields, Storage, damaged
 
 MAX_DEPTH = 16
@@ -27,20 +28,27 @@ def local_name(storage: Storage, heap: int, offset: int) -> str:
 
 def global_object(storage: Storage, heap: int, wanted: int) -> bytes:
     """An object of a global heap: the content of a string without fixed length."""
+    if storage.heap[0] != heap:
+        storage.heap = heap, dict(_global_objects(storage, heap))
+    if wanted not in storage.heap[1]:
+        raise damaged("a string that is in no global heap")
+    return storage.heap[1][wanted]
+
+
+def _global_objects(storage: Storage, heap: int) -> Iterator[tuple[int, bytes]]:
     head = storage.fields(heap, 16)
     head.expect(b"GCOL")
     head.take(4)
-    objects = storage.fields(heap + 16, head.address() - 16)
+    size = head.address() - 16
+    storage.account.spend(Kind.TEXT, size)
+    objects = storage.fields(heap + 16, size)
     while objects.left >= 16:
         index = objects.number(2)
         objects.take(6)
         size = objects.address()
         if index == 0:
             break
-        content = objects.padded(size)
-        if index == wanted:
-            return content
-    raise damaged("a string that is in no global heap")
+        yield index, objects.padded(size)
 
 
 def tree_1(storage: Storage, address: int, kind: int, key_size: int) -> Iterator[tuple[bytes, int]]:

@@ -9,6 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import IO, Final
 
+from phonebit.budget import Account
 from phonebit.errors import ConversionError
 
 SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
@@ -86,6 +87,10 @@ class Fields:
         self.at += count
         return self._content[self.at - count : self.at]
 
+    def without_end(self, count: int) -> Fields:
+        """What is left but for the last bytes."""
+        return Fields(self.take(max(self.left - count, 0)))
+
     def number(self, size: int) -> int:
         """The next unsigned number of so many bytes."""
         return int.from_bytes(self.take(size), "little")
@@ -111,9 +116,16 @@ class Fields:
 
 
 class Storage:
-    """A file, read by address and never beyond its end."""
+    """A file, read by address and never beyond its end.
+
+    Attributes:
+        account: Of the texts that are made of it, which may be one object many times.
+        heap: Address of the global heap that was read last, and its objects.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
+        self.account = Account(DamagedError)
+        self.heap: tuple[int, dict[int, bytes]] = NOWHERE, {}
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
         self._reads = 0
@@ -178,6 +190,7 @@ class Storage:
             raise damaged(f"no object at {address}")
         head.take(7)
         blocks = [self.fields(address + 16, head.number(4))]
+        seen: set[int] = set()
         while blocks:
             block = blocks.pop(0)
             while block.left >= 8:
@@ -185,7 +198,7 @@ class Storage:
                 block.take(3)
                 message = Message(kind, flags, Fields(block.take(size)))
                 if kind == Kind.CONTINUATION:
-                    blocks.append(self.fields(message.body.address(), message.body.address()))
+                    blocks.append(self._continuation(message.body, seen))
                 else:
                     yield message
 
@@ -196,6 +209,7 @@ class Storage:
         head.take((16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0))
         size = head.number(1 << (flags & 3))
         blocks = [self.fields(address + head.at, size)]
+        seen: set[int] = set()
         while blocks:
             block = blocks.pop(0)
             while block.left >= (6 if flags & 4 else 4):
@@ -203,9 +217,16 @@ class Storage:
                 block.take(2 if flags & 4 else 0)
                 message = Message(kind, own, Fields(block.take(size)))
                 if kind == Kind.CONTINUATION:
-                    start, length = message.body.address(), message.body.address()
-                    block_2 = self.fields(start, length - 4)
+                    block_2 = self._continuation(message.body, seen)
                     block_2.expect(b"OCHK")
-                    blocks.append(block_2)
+                    blocks.append(block_2.without_end(4))
                 else:
                     yield message
+
+    def _continuation(self, body: Fields, seen: set[int]) -> Fields:
+        """A further block of a header; each block lies elsewhere."""
+        start, length = body.address(), body.address()
+        if start in seen:
+            raise damaged("a header that leads in circles")
+        seen.add(start)
+        return self.fields(start, length)

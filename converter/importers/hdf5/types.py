@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.budget import Kind
 from phonebit.converter.importers.hdf5.heaps import global_object
 from phonebit.converter.importers.hdf5.storage import NOWHERE, Fields, Storage, damaged
 
@@ -18,7 +19,6 @@ STRING: Final = 3
 VARIABLE: Final = 9
 FLOATS: Final = {2: (10, 5), 4: (23, 8), 8: (52, 11)}
 """Bits of mantissa and exponent, by bytes."""
-MAX_STRING_BYTES: Final = 256 << 20
 MAX_STRINGS: Final = 1 << 20
 
 
@@ -88,11 +88,11 @@ def values_of(
 
 def _text(storage: Storage, kind: ElementType, element: Fields) -> str:
     if not kind.in_heap:
+        storage.account.spend(Kind.TEXT, kind.size)
         return element.take(kind.size).split(b"\0")[0].decode("utf-8", "replace")
     length, heap, index = element.number(4), element.address(), element.number(4)
     if length == 0 or heap in (0, NOWHERE):
         return ""
-    if length > MAX_STRING_BYTES:
-        raise damaged(f"a string of {length} bytes")
+    storage.account.spend(Kind.TEXT, length)
     content = global_object(storage, heap, index)
     return content[:length].split(b"\0")[0].decode("utf-8", "replace")

@@ -217,7 +217,13 @@ class LegacyH5Weights(H5Weights):
 def string_list(attributes: Mapping[str, Attribute], name: str) -> list[str]:
     """A list of strings in an HDF5 attribute, which Keras splits into name0, name1, ... if long."""
     parts = [name] if name in attributes else list(_numbered(attributes, name))
-    return [str(value) for part in parts for value in np.ravel(attributes[part]).tolist()]
+    return [text for part in parts for text in _texts(attributes[part])]
+
+
+def _texts(value: Attribute) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return value if isinstance(value, list) else [str(item) for item in value.ravel().tolist()]
 
 
 def _numbered(attributes: Mapping[str, Attribute], name: str) -> Iterator[str]:

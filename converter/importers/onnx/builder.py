@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from phonebit.converter.importers.onnx.nodes import Node
 from phonebit.converter.importers.torch.calls import Call, call_key, calls_in
 from phonebit.converter.importers.torch.cancellation import Cancellation
+from phonebit.converter.importers.torch.constant_work import spend_for
 from phonebit.converter.importers.torch.constants import MAX_ELEMENTS, Constants
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
 
@@ -19,8 +20,8 @@ Array = NDArray[Any]
 Target = Callable[..., Any]
 
 MAX_RANK: Final = 8
-MAX_COMPUTED: Final = 1 << 30
-"""Elements of all constants that are computed, together."""
+MAX_LISTED: Final = 1 << 16
+"""Integers that a node reads one by one: sizes, axes, positions."""
 
 
 class Builder:
@@ -40,7 +41,6 @@ class Builder:
         self._cancellation = Cancellation()
         self._node: Node | None = None
         self._made = 0
-        self._computed = 0
 
     def begin(self, node: Node) -> None:
         """The next calls belong to this node."""
@@ -66,15 +66,13 @@ class Builder:
 
         Raises:
             UnsupportedError: The result is too large.
+            ConversionError: It is a constant, and takes more than a file may ask for.
         """
         operands = list(calls_in(list(arguments.values())))
         size = tuple(int(axis) for axis in shape)
         if math.prod(size) > MAX_ELEMENTS or len(size) > MAX_RANK or min(size, default=0) < 0:
             raise UnsupportedError(f"has a result of shape {size}")
         constant = all(operand.constant for operand in operands)
-        self._computed += math.prod(size) if constant else 0
-        if self._computed > MAX_COMPUTED:
-            raise UnsupportedError("makes the constants that are computed too large")
         call = Call(
             self._name(op),
             op,
@@ -87,6 +85,8 @@ class Builder:
         )
         key = call_key(call)
         if key not in self._known:
+            if constant:
+                spend_for(call)
             self._known[key] = self._cancellation.simplified(call)
             self.order.append(call)
             if self._known[key] is call:
@@ -122,12 +122,12 @@ class Builder:
         """The integers that a call computes.
 
         Raises:
-            UnsupportedError: It depends on an input, or they are not finite.
+            UnsupportedError: It depends on an input, or they are no integers, or far too many.
         """
-        array = self.value(call, what).reshape(-1)
-        if array.size > MAX_ELEMENTS or array.dtype.kind not in "iub":
-            raise UnsupportedError(f"has {what} that are no integers")
-        return [int(number) for number in array]
+        array = self.value(call, what)
+        if array.size > MAX_LISTED or array.dtype.kind not in "iub":
+            raise UnsupportedError(f"has {what} that are no integers, or more than {MAX_LISTED}")
+        return [int(number) for number in array.reshape(-1)]
 
     def number(self, call: Call, what: str) -> float:
         """The one number that a call computes.

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.budget import Kind, spend
 from phonebit.converter.ir import Shape
 
 Indices = NDArray[np.int64]
@@ -170,6 +171,7 @@ def _plain_indices(
     shape: tuple[int, ...], inner: tuple[int, ...], batch: int, layout: Layout
 ) -> Indices:
     hwc = hwc_of(inner, layout)
+    spend(Kind.OPERATIONS, 4 * batch * int(np.prod(hwc)))
     maps = np.arange(batch * int(np.prod(hwc)), dtype=np.int64).reshape(batch, *hwc)
     if layout == "channels_first" and len(inner) > 1:
         maps = np.moveaxis(maps, 3, 1)

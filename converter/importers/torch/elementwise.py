@@ -47,6 +47,7 @@ def elementwise(context: Context, call: Call) -> Value:
         UnsupportedError: It writes to a part of a tensor that is no mask.
     """
     operands = _operands(context, call)
+    depth = context.waiting(operands.values())
     if call.op in COMPARISONS:
         operands = _against_zero(context, call, operands)
     fact = function_of_one_tensor(call, operands)
@@ -75,6 +76,7 @@ def elementwise(context: Context, call: Call) -> Value:
         fact=fact,
         is_shared=call.users > 1 and not is_stepped,
         unrounded=unrounded if is_stepped else None,
+        depth=depth,
     )
 
 

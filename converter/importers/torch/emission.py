@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.cost import MAX_OPERATIONS, operations
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.program import Program
@@ -43,6 +44,8 @@ class Emission:
         self.tensors: dict[str, tuple[str, View]] = {}
         self._names = call_names(program)
         self._by_value: dict[str, Node] = {}
+        self._repeats: Counter[str] = Counter()
+        self._operations = 0
 
     def name(self, call: Call) -> str:
         """What the node of a call is called."""
@@ -67,13 +70,19 @@ class Emission:
             The name of the node and of its value.
 
         Raises:
-            UnsupportedError: The result would be too large.
+            UnsupportedError: The result would be too large, or the network too much work.
         """
         if math.prod(shape) > MAX_ELEMENTS or min(shape) < 1:
             raise UnsupportedError(f"its result would have shape {shape} (height, width, channels)")
-        unique, number = name, 1
+        operand = self.types[inputs[0]].shape if inputs else shape
+        self._operations += operations(op, shape, operand)
+        if self._operations > MAX_OPERATIONS:
+            most = f"{MAX_OPERATIONS:.0e} operations per image"
+            raise UnsupportedError(f"brings the network to more than {most}")
+        unique = name
         while unique in self._by_value:
-            unique, number = f"{name}_{number}", number + 1
+            self._repeats[name] += 1
+            unique = f"{name}_{self._repeats[name]}"
         source = name.split("/", 1)[0] or name
         node = Node(unique, op, list(inputs), unique, sources=[source])
         self.nodes.append(node)
@@ -129,7 +138,8 @@ def call_names(program: Program) -> dict[Call, str]:
             paths[key] = f"{path}:{repeats[path]}" if repeats[path] else path
             repeats[path] += 1
         members.setdefault(key, []).append(call)
-    modules = {call.scope[1] for calls in members.values() for call in calls}
+    paths_inside = {call.scope[1] for calls in members.values() for call in calls}
+    modules = {above for path in paths_inside for above in _modules_above(path)}
     named: dict[Call, str] = {}
     taken: Counter[str] = Counter(call.name for call in program.inputs)
     for key, calls in members.items():
@@ -147,8 +157,14 @@ def _main_call(calls: list[Call], path: str, modules: set[str]) -> Call | None:
     main = [call for call in calls if call.op in MAIN_OPS]
     if main:
         return main[0] if len(main) == 1 else None
-    has_parts = any(other.startswith(f"{path}.") for other in modules)
-    return None if has_parts else calls[-1]
+    return None if path in modules else calls[-1]
+
+
+def _modules_above(path: str) -> Iterator[str]:
+    """Those that hold a module: of "a.b.c" they are "a.b" and "a"."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def float_array(tensor: NDArray[Any]) -> FloatArray:

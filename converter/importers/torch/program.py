@@ -14,6 +14,7 @@ from typing import Any, Final
 from phonebit.converter.importers.torch.arrays import OnArrays, to_array
 from phonebit.converter.importers.torch.calls import Call, call_key, live
 from phonebit.converter.importers.torch.cancellation import Cancellation
+from phonebit.converter.importers.torch.constant_work import spend_for
 from phonebit.converter.importers.torch.nodes import (
     as_integer,
     is_random,
@@ -130,6 +131,8 @@ class _Reader:
             return same
         key = call if node.op == "placeholder" else call_key(call)
         if key not in self._known:
+            if call.constant and node.op != "placeholder":
+                spend_for(call)
             self._known[key] = left = self._cancellation.simplified(call)
             self._order.append(call)
             if left is not call:

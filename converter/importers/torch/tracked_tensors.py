@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from phonebit.converter.importers.torch.jumps import LARGEST_KEY, Function, eval
 from phonebit.converter.importers.torch.piecewise_functions import Pieces, identity
 
 Tensor = Any
+DEEPEST: Final = 32
+"""Operators in front of one another that may be one function: quantizers have about fifteen."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Value:
     what only leads to a quantizer is never computed as such. Functions of a shared tensor start at
     it: others read it, too, so it is computed anyway, and a sign of it comes out of the same node.
     ``unrounded`` is there for steps: the function of the last tensor before the first of them.
+    ``depth`` counts the tensors that wait, one for the other, for ``emit``.
     """
 
     shape: tuple[int, ...]
@@ -61,6 +65,7 @@ class Value:
     fact: Fact | None = None
     is_shared: bool = False
     unrounded: Callable[[], Fact | None] | None = None
+    depth: int = 0
 
     def as_function(self) -> Fact:
         """Itself as a function of what it was made from, or of itself."""
@@ -126,6 +131,20 @@ class Context:
             assert value.emit is not None
             value.view = value.emit()
         return value.view
+
+    def waiting(self, values: Iterable[Any]) -> int:
+        """How deep a tensor would wait that is made of these, see ``Value.depth``.
+
+        Long chains are cut: a tensor that would be deeper than any quantizer is computed, and
+        functions start at it. So what is done for each element of a chain does not grow with it.
+        """
+        pending = [v for v in values if isinstance(v, Value) and v.view is None]
+        for value in pending:
+            if value.depth >= DEEPEST:
+                with suppress(UnsupportedError):  # which is said where its result is needed
+                    self.real(value)
+                    value.is_shared = True
+        return 1 + max((value.depth for value in pending if value.view is None), default=0)
 
     def result(self, call: Call, value: str, layout: Layout, *, quantized: bool = False) -> Value:
         """The result of a call that is a graph value of its own."""

@@ -136,19 +136,30 @@ def _range_of(start: int, end: int, step: int, size: int) -> range:
 
 
 def taken(
-    builder: Builder, call: Call, positions: Sequence[int], axis: int, op: str = "index_select"
+    builder: Builder, call: Call, positions: list[int] | range, axis: int, op: str = "index_select"
 ) -> Call:
     """The elements at some positions along an axis."""
-    if list(positions) == list(range(call.shape[axis])):
+    whole = range(call.shape[axis])
+    if positions == (whole if isinstance(positions, range) else list(whole)):
         return call
     shape = [*call.shape[:axis], len(positions), *call.shape[axis + 1 :]]
-    indices = np.array(positions, np.int64)
-    arguments = {"self": call, "dim": axis}
-    return builder.emit(op, arguments, partial(_take, indices), shape)
+    take = (
+        partial(_between, positions)
+        if isinstance(positions, range)
+        else partial(_take, np.array(positions, np.int64))
+    )
+    return builder.emit(op, {"self": call, "dim": axis}, take, shape)
 
 
 def _take(indices: Array, /, self: Array, dim: int) -> Array:
     return np.take(self, indices, axis=dim)
+
+
+def _between(positions: range, /, self: Array, dim: int) -> Array:
+    """As ``_take``, without a list of all positions."""
+    stop = positions.stop if positions.stop >= 0 else None
+    part = slice(positions.start, stop, positions.step) if len(positions) else slice(0)
+    return self[(slice(None),) * dim + (part,)]
 
 
 def _gather(builder: Builder, node: Node) -> Call:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
@@ -51,11 +53,16 @@ def _filled(builder: Builder, node: Node) -> Call:
 
 def _range(builder: Builder, node: Node) -> Call:
     start, limit, step = (builder.number(node.operand(index), "limits") for index in range(3))
-    count = 0 if step == 0 else max(0, math.ceil((limit - start) / step))
-    if step == 0 or count > MAX_ELEMENTS:
+    steps = (limit - start) / step if step else math.nan
+    if not math.isfinite(steps):
         raise UnsupportedError(f"goes from {start:g} to {limit:g} in steps of {step:g}")
-    numbers = start + np.arange(count) * step
-    return builder.literal(numbers.astype(node.operand(0).dtype))
+    count = max(0, math.ceil(steps))
+    numbers = partial(_numbers, start, step, count, str(node.operand(0).dtype))
+    return builder.emit("arange", {}, numbers, (count,), node.operand(0).dtype)
+
+
+def _numbers(start: float, step: float, count: int, dtype: str) -> NDArray[Any]:
+    return (start + np.arange(count) * step).astype(dtype)
 
 
 SHAPES: Final = {
