@@ -32,6 +32,7 @@ from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo, arrays_of
+from support.cli_process import Cli
 from support.onnx_models import halves, model
 from support.tflite_models import constant, imported, operator, tensor
 
@@ -263,3 +264,22 @@ def test_a_value_of_onnx_under_two_names_is_two_outputs(tmp_path: Path) -> None:
     for name, expected in zip(results, ReferenceEvaluator(made).run(None, {"x": x}), strict=True):
         np.testing.assert_array_equal(results[name], expected)
     assert phonebit.verify(made, network).passed
+
+
+def test_convert_and_inspect_print_the_axes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli, source, path = Cli(capsys), tmp_path / "net.onnx", tmp_path / "net.pbit"
+    onnx.save(MODELS["convolution"], source)
+    lines = cli("convert", source, "-o", path).out.splitlines()
+    (output,) = phonebit.Network.load(path, device="cpu").outputs
+    texts = [line.strip() for line in lines]
+    assert "input x: (N, 7, 8): as in the source" in texts
+    assert f"output {output.name}: (N, 4, 6): as in the source" in texts
+    shown = cli("inspect", path).out.splitlines()
+    assert " ".join(shown[1].split()) == "input x f32 (N, 7, 8): as in the source"
+    (document,) = cli("inspect", path, "--json").document["inputs"]
+    assert (document["shape"], document["array_shape"]) == ([1, 7, 8], [7, 8])
+    phonebit.convert(MODELS["map to three axes"], path)
+    shown = cli("inspect", path).out.splitlines()
+    assert shown[1].endswith("(N, 4, 4, 4): batch, rows, columns, channels")

@@ -161,3 +161,16 @@ def test_what_is_too_large_to_gather_is_refused() -> None:
     emission, view = start((2, 1024, 1024))
     with pytest.raises(UnsupportedError, match="at most 1048576"):
         relayout(emission, replace(view, indices=view.indices[:, :, ::-1]), "channels_first", "y")
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 200_000), (2, 600_000)])
+def test_channels_of_large_tensors_move_by_a_kernel(shape: tuple[int, ...]) -> None:
+    emission, view = start(shape, "channels_last")  # elements as they are
+    plain = relayout(emission, view, "channels_first", "y")
+    assert [type(node.op).__name__ for node in emission.nodes[1:]] == ["Reshape", "Conv2D"]
+    tensor = np.random.default_rng(1).integers(0, 9, (BATCH, *shape)).astype(np.float32)
+    graph = Graph("g", emission.nodes, dict(emission.types), ["x"], [plain.value])
+    graph.types = infer(graph)
+    x = tensor.reshape(BATCH, *emission.types["x"].shape)
+    expected = np.moveaxis(tensor, 1, -1).reshape(BATCH, *plain.hwc)
+    np.testing.assert_array_equal(run(graph, {"x": x})[plain.value], expected)

@@ -22,19 +22,14 @@ OTHERS = floats(2, -1, 0.5, 0, 4, 0.5, -1, 3)
 WHOLE = integers(-7, -5, -1, 0, 1, 5, 7, 9)
 DIVISORS = integers(2, -2, 3, 4, 2, -3, 4, 2)
 BITS = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.bool_)
+ONE = "Sign Neg Abs Floor Ceil Round Exp Relu Sigmoid Tanh Erf Softplus HardSigmoid HardSwish"
+OF_ONE = [*ONE.split(), "Softsign", "Elu", "LeakyRelu", "Selu", "Celu", "Mish", "Identity"]
+TWO = "Add Sub Mul Max Min Sum Greater GreaterOrEqual Less LessOrEqual"
+OF_TWO = [*TWO.split(), "Equal", "PRelu"]
 CASES: dict[str, tuple[str, list[Array], dict[str, Any]]] = {
-    **{
-        op: (op, [NUMBERS], {})
-        for op in ("Sign", "Neg", "Abs", "Floor", "Ceil", "Round", "Exp", "Relu", "Sigmoid")
-        + ("Tanh", "Erf", "Softplus", "HardSigmoid", "HardSwish", "Softsign", "Elu", "LeakyRelu")
-        + ("Selu", "Celu", "Mish", "Identity")
-    },
+    **{op: (op, [NUMBERS], {}) for op in OF_ONE},
     **{op: (op, [POSITIVE], {}) for op in ("Sqrt", "Reciprocal", "Log")},
-    **{
-        op: (op, [NUMBERS, OTHERS], {})
-        for op in ("Add", "Sub", "Mul", "Max", "Min", "Sum", "Greater", "GreaterOrEqual", "Less")
-        + ("LessOrEqual", "Equal", "PRelu")
-    },
+    **{op: (op, [NUMBERS, OTHERS], {}) for op in OF_TWO},
     **{op: (op, [BITS, BITS[::-1].copy()], {}) for op in ("And", "Or", "Xor")},
     "Gelu": ("Gelu", [NUMBERS], {}),
     "Gelu by tanh": ("Gelu", [NUMBERS], {"approximate": "tanh"}),

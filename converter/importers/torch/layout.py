@@ -103,6 +103,8 @@ def _arranged(emission: Emission, view: View, target: Indices, name: str) -> str
     rows = _row_pattern(target, view)
     if rows is not None:
         return _within_rows(emission, view, rows, shape, name)
+    if target.size > MAX_GATHERED and _is_transposed(target, view):
+        return _transposed(emission, view, shape, name)
     return _gathered(emission, view, target, shape, name)
 
 
@@ -231,6 +233,25 @@ def _within_rows(emission: Emission, view: View, elements: Indices, shape: Shape
     select = SelectChannels(elements.astype(np.int32))
     value = emission.emit(select, [value], hwc, f"{name}/select")
     return value if hwc == shape else emission.emit(Reshape(shape), [value], shape, f"{name}/map")
+
+
+def _is_transposed(target: Indices, view: View) -> bool:
+    """Whether the few channels of all pixels lie one after the other: (C, H, W) as (H, W, C)."""
+    channels = target.shape[2]
+    if channels > MAX_TAPS or target.size != view.elements:
+        return False
+    places = np.arange(target.size).reshape(channels, -1).T
+    return np.array_equal(target.reshape(places.shape), places)
+
+
+def _transposed(emission: Emission, view: View, shape: Shape, name: str) -> str:
+    """A kernel that sees, from each pixel of the first channel on, that of all channels below."""
+    height, width, channels = shape
+    hwc = (channels * height, width, 1)
+    value = emission.emit(Reshape(hwc), [view.value], hwc, f"{name}/stacked")
+    weights = np.eye(channels, dtype=np.float32).reshape(channels, channels, 1, 1)
+    kernel = Conv2D(weights, Window((channels, 1), dilation=(height, 1)))
+    return emission.emit(kernel, [value], shape, f"{name}/transpose")
 
 
 def _gathered(emission: Emission, view: View, target: Indices, shape: Shape, name: str) -> str:
