@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
+from phonebit.converter.convert import convert_graph
+from phonebit.converter.importers.onnx.importer import import_onnx
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import MatMul
@@ -15,6 +18,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net, sign_of
+from support.onnx_models import floats, halves, model
 
 _runtime = opencl_runtime()
 DEVICES = ["gpu", *(f"cpu:{name}" for name, _, supported in _runtime.isas() if supported)]
@@ -108,3 +112,25 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     a, b = net.input("a", (3, 1, 8)), net.input("b", (1, 5, 6))
     with pytest.raises(ConversionError, match="must divide"):
         net.op("y", MatMul(3), a, b)
+
+
+@pytest.mark.parametrize(
+    ("scale", "is_binary"), [(floats(0.5), True), (np.abs(halves(32)) + 0.125, False)]
+)
+def test_products_of_scaled_signs_are_binary_if_all_channels_have_one_scale(
+    scale: np.ndarray, is_binary: bool
+) -> None:
+    """The check of each pass compares the values."""
+    nodes = [
+        helper.make_node("BipolarQuant", ["x", "half"], ["p"]),
+        helper.make_node("Mul", ["p", "scale"], ["a"]),
+        helper.make_node("BipolarQuant", ["z", "half"], ["q"]),
+        helper.make_node("Transpose", ["q"], ["b"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["a", "b"], ["y"], name="product"),
+    ]
+    constants = {"half": np.asarray(floats(0.5)[0]), "scale": scale}
+    made = model(nodes, {"x": (1, 5, 32), "z": (1, 6, 32)}, constants=constants)
+    report = convert_graph(import_onnx(made)).report
+    (layer,) = [layer for layer in report.layers if layer.kind == "MatMul"]
+    assert layer.binary == is_binary
+    assert is_binary or layer.reason == "an operand is not quantized to even levels"
