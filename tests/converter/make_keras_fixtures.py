@@ -3,6 +3,7 @@
 Run once where TensorFlow and Larq are installed, and commit what changes:
 
     TF_USE_LEGACY_KERAS=1 python tests/converter/make_keras_fixtures.py [name ...]
+    TF_USE_LEGACY_KERAS=1 python tests/converter/make_keras_fixtures.py --qkeras
 
 Every model is saved as ``<name>.h5`` and ``<name>.keras``; ``<name>.npz`` holds its inputs (by
 input name) and the outputs that the framework computes (``output_<i>``). The model with layers that
@@ -28,8 +29,15 @@ from keras3_fixture_models import (
     keras3_slices,
 )
 from keras_fixture_models import custom_layers, quantizers, sequences, shared_rules, slices
+from qkeras_fixture_models import qkeras_activations, qkeras_layers
 
 FIXTURES = Path(__file__).parent / "fixtures"
+FOLDERS = {
+    "custom_layers": "custom",
+    "qkeras_activations": "qkeras",
+    "qkeras_layers": "qkeras",
+}
+"""Of models that need more than Larq."""
 BATCH = 2
 
 
@@ -315,7 +323,9 @@ def randomize(model: Any, rng: np.random.Generator) -> None:
     for variable in model.weights:
         name = getattr(variable, "path", variable.name)
         shape = tuple(variable.shape)
-        if "variance" in name:
+        if "iteration" in name:  # QKeras counts the steps of its training
+            arrays.append(np.full(shape, -1))
+        elif "variance" in name:
             arrays.append(rng.uniform(0.5, 2.0, shape))
         elif "gamma" in name:
             arrays.append(rng.uniform(-1.5, 1.5, shape))
@@ -339,7 +349,7 @@ def save(model: Any, rng: np.random.Generator) -> None:
     feed = inputs if len(inputs) > 1 else next(iter(inputs.values()))
     outputs = model(feed, training=False)
     outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
-    folder = FIXTURES / "custom" if model.name == "custom_layers" else FIXTURES
+    folder = FIXTURES / FOLDERS.get(model.name, "")
     folder.mkdir(exist_ok=True)
     for suffix in ("h5", "keras"):
         model.save(folder / f"{model.name}.{suffix}")
@@ -372,6 +382,12 @@ def main() -> None:
     import larq as lq
     import tensorflow as tf
 
+    if "--qkeras" in sys.argv:
+        import qkeras
+
+        for position, build3 in enumerate([qkeras_activations, qkeras_layers]):
+            save(build3(qkeras, tf), np.random.default_rng(200 + position))
+        return
     for position, build2 in enumerate(KERAS2_MODELS):
         if not names or build2.__name__ in names:
             save(build2(lq, tf), np.random.default_rng(position))

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from phonebit.converter.importers.keras.framework import (
 from phonebit.converter.importers.keras.layers import IGNORED
 from phonebit.converter.importers.keras.pointwise import is_linear
 from phonebit.converter.importers.keras.roles import RECURRENT
+from phonebit.converter.importers.keras.weights import leaves
 from phonebit.errors import ConversionError, InputError
 
 Array = NDArray[Any]
@@ -69,11 +71,12 @@ def load_keras(
         if not trust_lambdas:
             _refuse_code(model.spec, path)
         major = model.keras_major
+        own = _qkeras_objects(model.spec, path)
     try:
         keras = installed_keras(major)
     except ConversionError as error:
         raise ConversionError(error.problems, where=str(path), hint=error.hint) from error
-    objects = {"Lambda": lambda_class(keras), **(custom_objects or {})}
+    objects = {"Lambda": lambda_class(keras), **own, **(custom_objects or {})}
     if major == 3:
         return keras.saving.load_model(
             path, custom_objects=objects, compile=False, safe_mode=not trust_lambdas
@@ -85,6 +88,21 @@ def load_keras(
     return keras.models.load_model(
         str(path), custom_objects=objects, compile=False, safe_mode=not trust_lambdas
     )
+
+
+def _qkeras_objects(model: ModelSpec, path: Path) -> dict[str, Any]:
+    """What a model of QKeras is made of, if it is one."""
+    classes = {inner.class_name for layer in model.layers for inner in leaves(layer)}
+    if not any(name.startswith("Q") and not name.startswith("Quant") for name in classes):
+        return {}
+    objects: dict[str, Any] = {}
+    try:
+        import_module("qkeras.utils")._add_supported_quantized_objects(objects)
+    except ImportError as error:
+        raise ConversionError(
+            f"QKeras is not installed: {error}", where=str(path), hint="pip install qkeras"
+        ) from error
+    return objects
 
 
 def _load_by_parts(keras: Any, path: Path, custom_objects: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from phonebit.converter.importers.keras.layers import LAYERS
 from phonebit.converter.importers.keras.plugin import LayerFunction
 from phonebit.converter.importers.keras.pointwise import activation_problem
 from phonebit.converter.importers.keras.quantizer_functions import UnsupportedQuantizerError
-from phonebit.converter.importers.keras.quantizers import QuantizerResolver
+from phonebit.converter.importers.keras.quantizers import QuantizerResolver, callable_name
 from phonebit.converter.importers.keras.weights import Path
 
 QUANTIZER_KEYS: Final = (
@@ -21,7 +21,10 @@ QUANTIZER_KEYS: Final = (
     "kernel_quantizer",
     "depthwise_quantizer",
     "pointwise_quantizer",
+    "bias_quantizer",
 )
+MEANT_OTHERWISE: Final = ("hard_sigmoid", "hard_tanh")
+"""Functions that QKeras has under names of Keras's or Larq's."""
 RECORDED: Final = ("TFOpLambda", "SlicingOpLambda")
 """Layers in which Keras 2 records the call of a TensorFlow function."""
 POLICIES: Final = ("float32", "infer", "_infer")
@@ -124,6 +127,12 @@ def _layer_problems(layer: LayerSpec, quantizers: QuantizerResolver, path: Path)
         yield "data_format='channels_first'; only channels_last is supported"
     if any(call.kwargs.get("training") is True for call in layer.calls):
         yield "called with training=True; only inference is supported"
+    is_qkeras = layer.class_name.startswith("Q") and not layer.class_name.startswith("Quant")
+    if is_qkeras and callable_name(layer.config.get("activation")) in MEANT_OTHERWISE:
+        yield (
+            f"activation {layer.config['activation']!r} of QKeras is not supported; use an "
+            "Activation layer of Keras, quantized_sigmoid or quantized_tanh"
+        )
     if "activation" in layer.config:
         problem = activation_problem(layer.config["activation"], quantizers, path)
         if problem:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 
 from phonebit.converter.importers.keras.graph import (
@@ -9,13 +12,25 @@ from phonebit.converter.importers.keras.graph import (
     LayerContext,
     Tensor,
     UnsupportedError,
+    constant,
     integers,
     needs_rank,
     number,
 )
 from phonebit.converter.importers.keras.pointwise import activate, is_linear
+from phonebit.converter.importers.keras.shared import by_calls
 from phonebit.converter.ir import FloatArray, Window
 from phonebit.converter.ops import Conv2D
+
+FOLDED: Final = ("QConv2DBatchnorm", "QDepthwiseConv2DBatchnorm")
+"""QKeras's layers with a batch normalisation inside, and what that is called."""
+NORM: Final = "batchnorm"
+STATISTICS: Final = (
+    ("gamma", "scale", 1.0),
+    ("beta", "center", 0.0),
+    ("moving_mean", "", 0.0),
+    ("moving_variance", "", 1.0),
+)
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
@@ -66,6 +81,9 @@ def quantized_input(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     x = only(inputs)
     quantizer = ctx.quantizer("input_quantizer")
     x = ctx.real(x)
+    if quantizer.calls is not None:
+        suffix = INPUT_QUANTIZER
+        return by_calls(quantizer.calls, ctx, [x], suffix=suffix, inner=suffix)[0]
     if quantizer.step is None:
         return x
     return ctx.quantize(x, quantizer.step, suffix=INPUT_QUANTIZER, inner=INPUT_QUANTIZER)
@@ -98,9 +116,37 @@ def _finish(ctx: LayerContext, x: Tensor, op: Conv2D, size: tuple[int, ...]) -> 
     return activate(ctx, x, value, "activation")
 
 
+def kernel_of(ctx: LayerContext, role: str, shape: tuple[int, ...], quantizer: str) -> FloatArray:
+    """A kernel after its quantizer; QKeras's folded layers scale it by their statistics before."""
+    weight = ctx.weight(role, shape)
+    if ctx.layer.class_name in FOLDED:
+        last = 2 if role.startswith("depthwise") else 1
+        scale, _ = _folded(ctx, math.prod(shape[-last:]))
+        weight = weight * scale.reshape(shape[-last:])
+    return ctx.quantized(weight, role, quantizer)
+
+
 def bias_of(ctx: LayerContext, channels: int) -> FloatArray | None:
-    """The layer's bias, if it has one."""
-    return ctx.weight("bias", (channels,)) if ctx.config.get("use_bias", True) else None
+    """The layer's bias, if it has one, after its quantizer."""
+    has_bias = ctx.config.get("use_bias", True)
+    bias = ctx.weight("bias", (channels,)) if has_bias else None
+    if ctx.layer.class_name in FOLDED:
+        scale, shift = _folded(ctx, channels)
+        bias = shift if bias is None else shift + scale * bias
+    return None if bias is None else ctx.quantized_bias(bias)
+
+
+def _folded(ctx: LayerContext, channels: int) -> tuple[FloatArray, FloatArray]:
+    """The scale and shift that the batch normalisation inside a layer is."""
+    gamma, beta, mean, variance = (
+        ctx.weight(f"{NORM}/{role}", (channels,))
+        if ctx.config.get(flag, True)
+        else constant(default, channels)
+        for role, flag, default in STATISTICS
+    )
+    epsilon = np.float32(number(ctx.config.get("epsilon", 1e-3), "epsilon"))
+    scale = gamma / np.sqrt(variance + epsilon)
+    return scale, beta - scale * mean
 
 
 def note_quantizers(ctx: LayerContext, kernel_quantizer: str, node: str) -> None:
@@ -139,7 +185,7 @@ def conv(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
         )
     x = quantized_input(ctx, inputs)
     shape = (*kernel, x.channels // groups, filters)
-    weights = _as_map(ctx.kernel("kernel", shape, "kernel_quantizer")).transpose(3, 0, 1, 2)
+    weights = _as_map(kernel_of(ctx, "kernel", shape, "kernel_quantizer")).transpose(3, 0, 1, 2)
     note_quantizers(ctx, "kernel_quantizer", ctx.name)
     bias = bias_of(ctx, filters)
     op = Conv2D(contiguous(weights), window, groups, pad_value(ctx), bias)
@@ -150,7 +196,7 @@ def dense(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     """Dense and QuantDense: a 1x1 convolution over the last axis."""
     x = quantized_input(ctx, inputs)
     (units,) = integers(ctx.config, "units", 1, 0)
-    kernel = ctx.kernel("kernel", (x.channels, units), "kernel_quantizer")
+    kernel = kernel_of(ctx, "kernel", (x.channels, units), "kernel_quantizer")
     note_quantizers(ctx, "kernel_quantizer", ctx.name)
     weights = contiguous(kernel.transpose(1, 0)).reshape(units, 1, 1, x.channels)
     op = Conv2D(weights, Window((1, 1)), bias=bias_of(ctx, units))
@@ -162,7 +208,7 @@ def _depthwise(ctx: LayerContext, x: Tensor, axes: int) -> tuple[Conv2D, tuple[i
     kernel, window, size = _window(ctx, x, axes)
     (multiplier,) = integers(ctx.config, "depth_multiplier", 1, 1)
     shape = (*kernel, x.channels, multiplier)
-    weights = _as_map(ctx.kernel("depthwise_kernel", shape, "depthwise_quantizer"))
+    weights = _as_map(kernel_of(ctx, "depthwise_kernel", shape, "depthwise_quantizer"))
     weights = contiguous(weights.transpose(2, 3, 0, 1))
     weights = weights.reshape(x.channels * multiplier, *window.kernel, 1)
     return Conv2D(weights, window, x.channels, pad_value(ctx)), size
@@ -182,10 +228,12 @@ def separable_conv(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor
     x = quantized_input(ctx, inputs)
     op, size = _depthwise(ctx, x, axes)
     channels = op.weights.shape[0]
+    if not is_linear(ctx.config.get("depthwise_activation")):
+        raise UnsupportedError("depthwise_activation is not supported")
     note_quantizers(ctx, "depthwise_quantizer", f"{ctx.name}/depthwise")
     x = ctx.emit(op, [x], (*size, channels), suffix="depthwise", inner="depthwise")
     (filters,) = integers(ctx.config, "filters", 1, 0)
     shape = (*[1] * axes, channels, filters)
-    kernel = _as_map(ctx.kernel("pointwise_kernel", shape, "pointwise_quantizer"))
+    kernel = _as_map(kernel_of(ctx, "pointwise_kernel", shape, "pointwise_quantizer"))
     weights = contiguous(kernel.transpose(3, 0, 1, 2))
     return _finish(ctx, x, Conv2D(weights, Window((1, 1)), bias=bias_of(ctx, filters)), size)

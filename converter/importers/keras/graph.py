@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.keras.config import LayerSpec
+from phonebit.converter.importers.keras.qkeras import without_scale
 from phonebit.converter.importers.keras.quantizer_functions import (
     Quantizer,
     UnsupportedQuantizerError,
@@ -109,15 +110,23 @@ class LayerContext:
         except UnsupportedQuantizerError as error:
             raise UnsupportedError(f"{key}: {error}") from error
 
-    def kernel(self, role: str, shape: tuple[int, ...], quantizer: str) -> FloatArray:
-        """A weight after its quantizer."""
-        weight, function = self.weight(role, shape), self.quantizer(quantizer)
+    def quantized(self, weight: FloatArray, role: str, quantizer: str) -> FloatArray:
+        """The values of a weight after its quantizer."""
+        function = self.quantizer(quantizer)
         if isinstance(self.weights, NoWeights) or function.is_none:
             return weight
         try:
-            return checked(function.kernel(weight), self.path, f"quantized {role}", shape)
+            return checked(function.kernel(weight), self.path, f"quantized {role}", weight.shape)
         except UnsupportedQuantizerError as error:
             raise UnsupportedError(f"{quantizer}: {error}") from error
+
+    def quantized_bias(self, bias: FloatArray) -> FloatArray:
+        """The values of a bias after its quantizer."""
+        try:
+            value = without_scale(self.config.get("bias_quantizer"))
+            return self.quantizers.resolve(value, self.path, "bias_quantizer").kernel(bias)
+        except UnsupportedQuantizerError as error:
+            raise UnsupportedError(f"bias_quantizer: {error}") from error
 
     def emit(
         self,

@@ -16,6 +16,7 @@ from phonebit.converter.importers.keras.graph import (
     constant,
     number,
 )
+from phonebit.converter.importers.keras.qkeras_names import qkeras_name
 from phonebit.converter.importers.keras.quantizer_functions import (
     Quantizer,
     UnsupportedQuantizerError,
@@ -57,9 +58,13 @@ def activation_problem(
         return None
     try:
         quantizer = quantizers.resolve(value, path, "activation")
-    except UnsupportedQuantizerError:
+    except UnsupportedQuantizerError as error:
+        if qkeras_name(value) is not None:
+            return str(error)
         known = ", ".join(sorted(ACTIVATIONS))
-        return f"activation {name!r} is not supported; known: {known} and Larq's quantizers"
+        return (
+            f"activation {name!r} is not supported; known: {known}, Larq's and QKeras's quantizers"
+        )
     return f"activation {name}: {quantizer.problem}" if quantizer.problem else None
 
 
@@ -94,6 +99,8 @@ def quantizer(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str)
 
 
 def _quantized(ctx: LayerContext, x: Tensor, quantizer: Quantizer, suffix: str) -> Tensor:
+    if quantizer.calls is not None:
+        return by_calls(quantizer.calls, ctx, [x], suffix=suffix)[0]
     return x if quantizer.step is None else ctx.quantize(x, quantizer.step, suffix=suffix)
 
 

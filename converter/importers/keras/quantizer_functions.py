@@ -41,6 +41,7 @@ class Quantizer:
         step: What it computes of activations, number by number; None if it cannot be used there.
         problem: Why it cannot be used there.
         rounding: Whether TensorFlow's rounding of a mean or a tanh decides about some weights.
+        calls: In place of a step, what it computes of activations as a rule of ``shared``.
     """
 
     name: str
@@ -48,11 +49,12 @@ class Quantizer:
     step: Step | None = None
     problem: str = ""
     rounding: bool = False
+    calls: Callable[[Any], Any] | None = None
 
     @property
     def is_none(self) -> bool:
         """Whether it leaves all numbers as they are."""
-        return self.step is None and not self.problem
+        return self.step is None and not self.problem and self.calls is None
 
 
 class UnsupportedQuantizerError(Exception):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from phonebit.converter.importers.keras.probing import recognise
+from phonebit.converter.importers.keras.qkeras import qkeras_quantizer
 from phonebit.converter.importers.keras.quantizer_functions import (
     KINDS,
     Quantizer,
@@ -87,6 +88,9 @@ class QuantizerResolver:
         if value is None:
             return none()
         name = str(callable_name(value))
+        quantizer = None if name in self._custom else qkeras_quantizer(value)
+        if quantizer is not None:
+            return quantizer
         known = self.known(value)
         function = self._find_callable(path, key) if self._find_callable else None
         if name in self._custom or (known and function is None):
@@ -97,8 +101,8 @@ class QuantizerResolver:
                 self._recognised[path, key] = recognise(function, name, known)
             return self._recognised[path, key]
         raise UnsupportedQuantizerError(
-            f"quantizer {name} is not one of Larq's; if it is a sign (x >= 0 -> +1, else -1), "
-            f'pass custom_quantizers={{"{name}": "sign"}}'
+            f"quantizer {name} is not one of Larq's or QKeras's; if it is a sign (x >= 0 -> +1, "
+            f'else -1), pass custom_quantizers={{"{name}": "sign"}}'
         )
 
     def known(self, value: object) -> Quantizer | None:

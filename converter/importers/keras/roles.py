@@ -53,7 +53,15 @@ def _scaled(*names: str) -> Roles:
     ]
 
 
-STATISTICS: Final = ("moving_mean", "moving_variance", "mean", "variance", "count")
+def _with_statistics(kernel: str, config: Config) -> list[str]:
+    """QKeras's folded layers, whose batch normalisation is a layer in them."""
+    trained = _scaled()(config)
+    own = [kernel, *(["bias"] if config.get("use_bias", True) else [])]
+    norm = [f"batchnorm/{role}" for role in (*trained, "moving_mean", "moving_variance")]
+    return [*own, *norm[: len(trained)], "iteration", *norm[len(trained) :]]
+
+
+STATISTICS: Final = ("moving_mean", "moving_variance", "mean", "variance", "count", "iteration")
 """Weights that are not trained."""
 ROLES: Final[dict[str, Roles]] = {
     **dict.fromkeys(("Dense", "Conv1D", "Conv2D", "Conv3D"), _with_bias("kernel")),
@@ -66,6 +74,8 @@ ROLES: Final[dict[str, Roles]] = {
         ("BatchNormalization", "SyncBatchNormalization"), _scaled("moving_mean", "moving_variance")
     ),
     **dict.fromkeys(("LayerNormalization", "GroupNormalization"), _scaled()),
+    "Conv2DBatchnorm": lambda config: _with_statistics("kernel", config),
+    "DepthwiseConv2DBatchnorm": lambda config: _with_statistics("depthwise_kernel", config),
     "Normalization": lambda config: (
         ["mean", "variance", "count"] if config.get("mean") is None else []
     ),
@@ -77,9 +87,18 @@ ROLES: Final[dict[str, Roles]] = {
 """Weights of each class in the order in which Keras creates them, by its configuration."""
 
 
+def plain_name(class_name: str) -> str:
+    """Keras's class of Larq's and QKeras's layers."""
+    for prefix in ("Quant", "Q"):
+        name = class_name.removeprefix(prefix)
+        if name in ROLES:
+            return name
+    return class_name
+
+
 def weight_roles(layer: LayerSpec) -> list[tuple[str, bool]]:
     """(role, trainable) of a layer's weights in the order in which Keras creates them."""
-    names = ROLES.get(layer.class_name.removeprefix("Quant"))
+    names = ROLES.get(plain_name(layer.class_name))
     found = [] if names is None else names(layer.config)
     trainable = layer.config.get("trainable", True) is not False
-    return [(name, trainable and name not in STATISTICS) for name in found]
+    return [(name, trainable and name.rpartition("/")[2] not in STATISTICS) for name in found]

@@ -7,6 +7,7 @@ from typing import Final
 
 from phonebit.converter.importers.keras.convolutions import (
     bias_of,
+    kernel_of,
     note_quantizers,
     pad_value,
     quantized_input,
@@ -71,7 +72,7 @@ def _transposed(axes: int, layer: Layer) -> Call:
         behind.append(max(0, rest))
     (filters,) = integers(config, "filters", 1, 0)
     shape = (*kernel, filters, call.shape[-1])
-    weights = layer.context.kernel("kernel", shape, "kernel_quantizer")
+    weights = kernel_of(layer.context, "kernel", shape, "kernel_quantizer")
     weights = weights.transpose(axes + 1, axes, *range(axes))
     options = {"strides": strides, "dilations": dilation, "output_padding": behind}
     bias = bias_of(layer.context, filters)
@@ -100,7 +101,7 @@ def _depth(layer: Layer) -> Call:
         pads = [(0, 0)] * 3
     (filters,), (groups,) = integers(config, "filters", 1, 0), integers(config, "groups", 1, 1)
     shape = (*kernel, call.shape[-1] // groups, filters)
-    weights = layer.context.kernel("kernel", shape, "kernel_quantizer").transpose(4, 3, 0, 1, 2)
+    weights = kernel_of(layer.context, "kernel", shape, "kernel_quantizer").transpose(4, 3, 0, 1, 2)
     sides = [*(pad[0] for pad in pads), *(pad[1] for pad in pads)]
     options = {"strides": strides, "dilations": dilation, "pads": sides, "group": groups}
     bias = bias_of(layer.context, filters)

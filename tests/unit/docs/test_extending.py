@@ -39,6 +39,7 @@ EXAMPLES = {
         {
             "bnn_kernels/README.md",
             "converter/importers/keras/pointwise.py",
+            "converter/importers/keras/qkeras.py",
             "converter/importers/keras/recurrent.py",
             "converter/importers/torch/curves.py",
             "converter/importers/onnx/rules/recurrent.py",
