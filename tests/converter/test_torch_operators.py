@@ -183,6 +183,33 @@ def assert_same_results(module: nn.Module, folder: Path, tolerance: float) -> No
         )
 
 
+def norm_of_channels(m: Any, x: Tensor) -> Tensor:
+    return m.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("norm", "size"),
+    [
+        (Lambda(norm_of_channels, norm=nn.LayerNorm(768, elementwise_affine=False)), (768, 4, 5)),
+        (nn.GroupNorm(4, 32), (32, 56, 56)),
+        (nn.InstanceNorm2d(2), (2, 200, 224)),
+    ],
+    ids=["layer", "group", "instance"],
+)
+def test_norms_of_large_means_lose_no_digits(
+    norm: nn.Module, size: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Their mean is off by two units in its last place at most: 1.2e-4 of 1000."""
+    x = torch.from_numpy(np.random.default_rng(1).normal(1000, 1, (1, *size)).astype(np.float32))
+    exact = norm.double()(x.double()).detach().numpy()
+    phonebit.convert(norm.float(), tmp_path / "net.pbit", example_input=x)
+    network = phonebit.Network.load(tmp_path / "net.pbit", device="cpu")
+    images = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
+    got = network.forward({network.inputs[0].name: images})
+    (result,) = got.values()
+    np.testing.assert_allclose(result, np.moveaxis(exact, 1, -1), 0, 1.2e-4)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_operators_compute_what_pytorch_does(name: str, tmp_path: Path) -> None:
     function, parts = CASES[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +12,11 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.curves import write_steps
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.layers import plain_batch_norm
-from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.layout import flattened, relayout
 from phonebit.converter.importers.torch.pointwise import affine, write_step
 from phonebit.converter.importers.torch.reducing import Axes, centred, reduced
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
-from phonebit.converter.ir import FloatArray, Window
-from phonebit.converter.ops import Conv2D
+from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops.epilogue import MultiplyTensor, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Reciprocal, Sqrt
 
@@ -94,16 +94,13 @@ def _constant(context: Context, call: Call, key: str, view: View) -> FloatArray 
 
 
 def _of_groups(context: Context, view: View, groups: int, name: str) -> View:
-    """In each channel the mean of its group."""
-    height, width, channels = view.hwc
+    """In each channel the mean of its group; of the means of pixels."""
+    shape, channels = view.indices.shape, view.hwc[2]
     if groups == channels:
         return view
-    size, emit = channels // groups, context.emission.emit
-    ones = Conv2D(np.ones((groups, 1, 1, size), np.float32), Window((1, 1)), groups)
-    value = emit(ones, [view.value], (height, width, groups), f"{name}/sum")
-    share = np.full((channels, 1, 1, 1), 1 / size, np.float32)
-    value = emit(Conv2D(share, Window((1, 1)), groups), [value], view.hwc, name)
-    return view.with_value(value)
+    view = replace(view, indices=view.indices.reshape(context.batch, groups, -1))
+    view = flattened(context.emission, reduced(context, view, {1}, "mean", name), name)
+    return replace(view, indices=view.indices.repeat(channels // groups, 1).reshape(shape))
 
 
 def with_statistics(context: Context, call: Call) -> list[Any]:

@@ -18,12 +18,12 @@ from phonebit.converter.importers.torch.element_positions import (
     hwc_of,
     plain_view,
 )
-from phonebit.converter.importers.torch.layout import own_layout, relayout
+from phonebit.converter.importers.torch.layout import MAX_GATHERED, own_layout, relayout
 from phonebit.converter.importers.torch.pointwise import affine, whole, write, write_step
 from phonebit.converter.importers.torch.pooling import sum_of_windows
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import FloatArray, Operator, Window
-from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Reshape, Sign
+from phonebit.converter.ops import AveragePool2D, Conv2D, MaxPool2D, Reshape, Sign
 from phonebit.converter.ops.epilogue import AddTensor, MultiplyTensor, PRelu
 from phonebit.converter.ops.epilogue.functions import Sqrt
 
@@ -205,20 +205,23 @@ def _over_some_pixels(
 def _over_channels(
     context: Context, view: View, axis: int, op: str, layout: Layout, name: str
 ) -> View:
-    """By a kernel of ones, or by a pool of the map whose columns are the channels."""
+    """A sum by a kernel of ones, others by a pool of the map whose columns are the channels."""
     height, width, channels = view.hwc
-    emit, hwc = context.emission.emit, (height, width, 1)
-    if op == "amax":
-        columns = (height * width, channels, 1)
-        value = emit(Reshape(columns), [view.value], columns, f"{name}/columns")
-        pool = MaxPool2D(Window((1, channels)))
-        value = emit(pool, [value], (height * width, 1, 1), f"{name}/most")
-        value = emit(Reshape(hwc), [value], hwc, name)
-    else:
+    emit, hwc, value = context.emission.emit, (height, width, 1), view.value
+    if op == "sum":
         ones = Conv2D(np.ones((1, 1, 1, channels), np.float32), Window((1, 1)))
-        value = emit(ones, [view.value], hwc, f"{name}/sum" if op == "mean" else name)
-        if op == "mean":
-            value = emit(Divide(_numbers(channels)), [value], hwc, name)
+        value = emit(ones, [value], hwc, name)
+    else:
+        if width * channels > MAX_GATHERED:
+            height, width = height * width, 1
+        columns = (height, width * channels, 1)
+        value = emit(Reshape(columns), [value], columns, f"{name}/columns")
+        window = Window((1, channels), (1, channels))
+        pool: Operator = MaxPool2D(window) if op == "amax" else AveragePool2D(window)
+        last = name if (height, width, 1) == hwc else f"{name}/pooled"
+        value = emit(pool, [value], (height, width, 1), last)
+        if last != name:
+            value = emit(Reshape(hwc), [value], hwc, name)
     return plain_view(value, _kept(view, {axis}), context.batch, layout)
 
 
