@@ -1,5 +1,6 @@
 // @kernel   pool   maximum or average over the taps of a window that lie inside the map
-// @math     POOL_MAX: most = x > most ? x : most from -inf on; else: (sum in row-major order) / taps, one division
+// @math     POOL_MAX: most = x > most ? x : most from -inf on; else: (sum of blocks) / taps, one division
+//           (docs/format.md, "Averages")
 // @args     int first_pixel, int end_pixel, void* input, SINK
 // @geometry global = (roundup(pixels * ceil(channels / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @channels TILE_CHANNELS
@@ -11,6 +12,20 @@
 #include "common/channels.clh"
 #include "common/window.clh"
 
+// Taps are reduced in blocks of whole rows or of a run of one row; a maximum and a small window are one block.
+#define BLOCK_TAPS 14
+#define ADDS_BLOCKS (!POOL_MAX && KERNEL_H * KERNEL_W > BLOCK_TAPS)
+#if !ADDS_BLOCKS
+#define BLOCK_ROWS KERNEL_H
+#define BLOCK_COLUMNS KERNEL_W
+#elif KERNEL_W < BLOCK_TAPS
+#define BLOCK_ROWS (BLOCK_TAPS / KERNEL_W)
+#define BLOCK_COLUMNS KERNEL_W
+#else
+#define BLOCK_ROWS 1
+#define BLOCK_COLUMNS BLOCK_TAPS
+#endif
+
 __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict input SINK_PARAMS) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
@@ -18,25 +33,47 @@ __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
   float4 results[TILE_VECTORS];
+#if ADDS_BLOCKS
+  float4 rests[TILE_VECTORS];  // what rounding took from the sums
 #pragma unroll
-  for (int v = 0; v < TILE_VECTORS; v++) results[v] = (float4)(POOL_MAX ? -INFINITY : 0.0f);
+  for (int v = 0; v < TILE_VECTORS; v++) results[v] = rests[v] = (float4)(0.0f);
+#endif
   int taps = 0;
-  for (int ky = 0; ky < KERNEL_H; ky++) {
-    for (int kx = 0; kx < KERNEL_W; kx++) {
-      const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
-      if (!INSIDE(in_y, in_x)) continue;
-      taps++;
-      const int from = (image + in_y * IN_W + in_x) * OUT_C;
+  for (int top = 0; top < KERNEL_H; top += BLOCK_ROWS) {
+    for (int left = 0; left < KERNEL_W; left += BLOCK_COLUMNS) {
+      float4 block[TILE_VECTORS];
+#pragma unroll
+      for (int v = 0; v < TILE_VECTORS; v++) block[v] = (float4)(POOL_MAX ? -INFINITY : 0.0f);
+      for (int ky = top; ky < min(top + BLOCK_ROWS, KERNEL_H); ky++) {
+        for (int kx = left; kx < min(left + BLOCK_COLUMNS, KERNEL_W); kx++) {
+          const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
+          if (!INSIDE(in_y, in_x)) continue;
+          taps++;
+          const int from = (image + in_y * IN_W + in_x) * OUT_C;
+#pragma unroll
+          for (int v = 0; v < TILE_VECTORS; v++) {
+            const int c = channel + 4 * v;
+            if (TILES_OVERHANG(TILE_CHANNELS) && c >= END_CHANNEL) continue;
+            const float4 tap = load_four(INPUT_HALF, input, from + c, OUT_C - c, OUT_C);
+#if POOL_MAX
+            // Not fmax: a NaN is passed over, as on the CPU.
+            block[v] = select(block[v], tap, tap > block[v]);
+#else
+            block[v] += tap;
+#endif
+          }
+        }
+      }
 #pragma unroll
       for (int v = 0; v < TILE_VECTORS; v++) {
-        const int c = channel + 4 * v;
-        if (TILES_OVERHANG(TILE_CHANNELS) && c >= END_CHANNEL) continue;
-        const float4 tap = load_four(INPUT_HALF, input, from + c, OUT_C - c, OUT_C);
-#if POOL_MAX
-        // Not fmax: a NaN is passed over, as on the CPU.
-        results[v] = select(results[v], tap, tap > results[v]);
+#if ADDS_BLOCKS
+        const float4 before = results[v], added = block[v] + rests[v];
+        results[v] = before + added;
+        const float4 of_added = results[v] - before;
+        const float4 lost = (before - (results[v] - of_added)) + (added - of_added);  // Knuth's two-sum: exact
+        rests[v] = select((float4)(0.0f), lost, lost == lost);                        // an infinite sum stays one
 #else
-        results[v] += tap;
+        results[v] = block[v];
 #endif
       }
     }

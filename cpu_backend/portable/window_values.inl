@@ -21,9 +21,6 @@ constexpr int kSharedVectors = 4;
 constexpr int kSharedVectors = 2;
 #endif
 
-/// A window of more taps is reduced in pieces.
-constexpr int kPieceTaps = kPiece / kChannelBlock;
-
 /// The taps of one output pixel that lie inside the map, or a piece of them.
 struct Window {
   const float* first_tap;     // at (rows.begin, columns.begin)
@@ -75,7 +72,7 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
                                    [[maybe_unused]] int valid, const Results& out) {
   const auto fetch = [&](const float* from) PHONEBIT_LAMBDA_INLINE {
     if constexpr (kPartial) {
-      return load_partial(from, valid);
+      return valid == 1 ? FloatVector{*from} : load_partial(from, valid);  // one: means over channels
     } else {
       return load(from);
     }
@@ -114,8 +111,9 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
 
 /// kPixels pixels, `channels` <= kChannelBlock channels.
 template <int kPixels, class Op>
-PHONEBIT_NOINLINE void reduce_block(const Op& op, const Window& window, size_t pixel_step, int channel0,
-                                    int channels, const Results& out) {
+PHONEBIT_NOINLINE void reduce_block(const void* untyped_op, const Window& window, size_t pixel_step,
+                                    int channel0, int channels, const Results& out) {
+  const Op& op = *(const Op*)untyped_op;
   constexpr int kVectors = kPixels == 1 ? kWindowVectors : kSharedVectors;
   int c = 0;
   for (; c + kVectors * kLanes <= channels; c += kVectors * kLanes)
@@ -126,32 +124,101 @@ PHONEBIT_NOINLINE void reduce_block(const Op& op, const Window& window, size_t p
     reduce_window<kPixels, 1, true>(op, window, pixel_step, channel0 + c, channels - c, out.from(0, c));
 }
 
-/// One pixel whose window is large: some rows at a time, or a run of one row. False if it was stopped.
+/// An Op without its type: what follows is the same code for all of them.
+struct Reduction {
+  using Function = void (*)(const void* op, const Window&, size_t pixel_step, int channel0, int channels,
+                            const Results&);
+  const void* op;
+  Function one_pixel, shared_pixels;  // reduce_block of an Op
+  bool adds_blocks;                   // of docs/format.md, "Averages"
+
+  /// A window of more taps is reduced in pieces: these blocks, or parts of a chain.
+  int piece_taps() const { return adds_blocks ? 14 : (int)(kPiece / kChannelBlock); }
+  void run(bool several, const Window& window, size_t pixel_step, int channel0, int channels,
+           const Results& out) const {
+    (several ? shared_pixels : one_pixel)(op, window, pixel_step, channel0, channels, out);
+  }
+};
+
 template <class Op>
-static __attribute__((noinline)) bool reduce_in_pieces(const Op& op, const Window& whole, int channel0,
-                                                       int channels, const Stop& stop, const Results& out) {
+static inline Reduction reduction(const Op& op, bool adds_blocks) {
+  return {&op, reduce_block<1, Op>, reduce_block<kSharedPixels, Op>, adds_blocks};
+}
+
+/// A block of taps and the sum of those before, of some pixels and the whole vectors that their channels need.
+struct BlockSums {
+  static constexpr int kMost = kSharedPixels * kChannelBlock;
+  alignas(64) float block[kMost], sum[kMost], rest[kMost];  // rest: what rounding took from the sum
+  int count, blocks = 0;
+
+  /// Where the next block goes: the first one is the sum.
+  float* next() { return blocks++ ? block : sum; }
+  void add(bool is_last) {
+    for (int i = 0; i < count; i += kLanes) {
+      FloatVector lost = {};
+      if (blocks > 1) {
+        const FloatVector before = load(sum + i), added = load(block + i) + load(rest + i);
+        const FloatVector after = before + added;
+        store(sum + i, after);
+        if (is_last) continue;
+        const FloatVector of_added = after - before;
+        lost = (before - (after - of_added)) + (added - of_added);  // Knuth's two-sum: exact
+        lost = lost == lost ? lost : FloatVector{};                 // an infinite sum stays one
+      }
+      store(rest + i, lost);
+    }
+  }
+};
+
+/// Windows that are large: some rows at a time, or a run of one row; all counted from the window's own first tap, be
+/// it inside the map or not. False if it was stopped.
+static __attribute__((noinline)) bool reduce_in_pieces(const Reduction& reduction, const Window& whole,
+                                                       int kernel_w, bool several, size_t pixel_step,
+                                                       int channel0, int channels, Pieces& pieces,
+                                                       const Results& out) {
+  const int most = reduction.piece_taps();
   const TapSpan rows = whole.rows, columns = whole.columns;
-  const int width = columns.end - columns.begin;
-  const int piece_rows = width < kPieceTaps ? kPieceTaps / width : 1;
+  const int pixels = several ? kSharedPixels : 1, piece_rows = kernel_w < most ? most / kernel_w : 1;
+  const auto cut = [](TapSpan span, int first, int size) {
+    return TapSpan{first > span.begin ? first : span.begin,
+                   first + size < span.end ? first + size : span.end};
+  };
+  const int width = (channels + kLanes - 1) / kLanes * kLanes;  // floats a pixel
+  BlockSums sums;
+  sums.count = pixels * width;
   Window piece = whole;
-  for (int y = rows.begin; y < rows.end; y += piece_rows) {
-    piece.rows = {y, rows.end - y < piece_rows ? rows.end : y + piece_rows};
-    for (int x = columns.begin; x < columns.end; x += kPieceTaps) {
-      piece.columns = {x, columns.end - x < kPieceTaps ? columns.end : x + kPieceTaps};
-      piece.first_tap =
-          whole.first_tap + (y - rows.begin) * whole.row_step + (x - columns.begin) * whole.tap_step;
-      piece.is_finished = piece.rows.end == rows.end && piece.columns.end == columns.end;
-      reduce_block<1>(op, piece, 0, channel0, channels, out);
-      piece.is_begun = true;
-      if (stop()) return false;
+  for (int y = rows.begin / piece_rows * piece_rows; y < rows.end; y += piece_rows) {
+    piece.rows = cut(rows, y, piece_rows);
+    for (int x = columns.begin / most * most; x < columns.end; x += most) {
+      piece.columns = cut(columns, x, most);
+      piece.first_tap = whole.first_tap + (piece.rows.begin - rows.begin) * whole.row_step +
+                        (piece.columns.begin - columns.begin) * whole.tap_step;
+      const bool is_last = piece.rows.end == rows.end && piece.columns.end == columns.end;
+      piece.is_finished = is_last && !reduction.adds_blocks;
+      reduction.run(several, piece, pixel_step, channel0, channels,
+                    reduction.adds_blocks ? Results{sums.next(), (size_t)width} : out);
+      if (reduction.adds_blocks) {
+        sums.add(is_last);
+      } else {
+        piece.is_begun = true;
+      }
+      const int taps = (piece.rows.end - piece.rows.begin) * (piece.columns.end - piece.columns.begin);
+      if (pieces.is_end_after((int64_t)taps * pixels * channels)) return false;
+    }
+  }
+  if (reduction.adds_blocks) {
+    for (int p = 0; p < pixels; p++) {
+      for (int c = 0; c < width; c += kLanes)
+        store(out.values + p * out.pixel_step + c,
+              AverageOp::finish(load(sums.sum + p * width + c), whole.taps));
     }
   }
   return true;
 }
 
-template <class Op>
-static inline void reduce_rows(const Op& op, const ConvShape& s, const float* input, int row_begin,
-                               int row_end, const Epilogue& epilogue, const Stop& stop) {
+static __attribute__((noinline)) void reduce_rows(const Reduction& reduction, const ConvShape& s,
+                                                  const float* input, int row_begin, int row_end,
+                                                  const Epilogue& epilogue, const Stop& stop) {
   const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
   const TapSpan whole = whole_columns(s);
   const bool has_epilogue =
@@ -183,15 +250,11 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
           window.first_tap = row + in_x * (int64_t)channels;
           window.taps = (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
           const Results out = results.from(p, 0);
-          if (window.taps > kPieceTaps) {
-            if (!reduce_in_pieces(op, window, channel0, block, stop, out)) return;
-            p++;
-            continue;
-          }
-          if (several) {
-            reduce_block<kSharedPixels>(op, window, pixel_step, channel0, block, out);
-          } else {
-            reduce_block<1>(op, window, pixel_step, channel0, block, out);
+          if ((int64_t)s.kernel_h * s.kernel_w <= reduction.piece_taps()) {
+            reduction.run(several, window, pixel_step, channel0, block, out);
+          } else if (!reduce_in_pieces(reduction, window, s.kernel_w, several, pixel_step, channel0, block,
+                                       pieces, out)) {
+            return;
           }
           p += several ? kSharedPixels : 1;
         }
@@ -204,15 +267,16 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
 
 static void depthwise_f32(const ConvShape& s, const float* weights, const float* input, int row_begin,
                           int row_end, const Epilogue& epilogue, const Stop& stop) {
-  reduce_rows(DepthwiseOp{weights, s.kernel_w, s.in_c}, s, input, row_begin, row_end, epilogue, stop);
+  const DepthwiseOp op{weights, s.kernel_w, s.in_c};
+  reduce_rows(reduction(op, false), s, input, row_begin, row_end, epilogue, stop);
 }
 
 static void max_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
                          const Epilogue& epilogue, const Stop& stop) {
-  reduce_rows(MaximumOp{}, s, input, row_begin, row_end, epilogue, stop);
+  reduce_rows(reduction(MaximumOp{}, false), s, input, row_begin, row_end, epilogue, stop);
 }
 
 static void average_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
                              const Epilogue& epilogue, const Stop& stop) {
-  reduce_rows(AverageOp{}, s, input, row_begin, row_end, epilogue, stop);
+  reduce_rows(reduction(AverageOp{}, true), s, input, row_begin, row_end, epilogue, stop);
 }

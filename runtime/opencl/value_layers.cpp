@@ -184,7 +184,7 @@ const OperatorKernels KernelsOf<OpKind::kMaxPool2d>::all = {
 template <>
 const OperatorKernels KernelsOf<OpKind::kAveragePool2d>::all = {
     always<kAveragePoolKernels>,
-    {{"average_pool2d", DataType::kF32, {7, 9, 37}, {2, 2, 2, 1, 1, 0.0f}, 1, 37, Shape::kEpilogue}}};
+    {{"average_pool2d", DataType::kF32, {7, 9, 37}, {5, 6, 2, 1, 2, 0.0f}, 1, 37, Shape::kEpilogue}}};
 template <>
 const OperatorKernels KernelsOf<OpKind::kElementwise>::all = {
     always<kElementwiseKernels>,

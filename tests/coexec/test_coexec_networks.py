@@ -47,6 +47,7 @@ GRAPHS = engine_graphs()
 # where channels are cut (the slow tests), and run on OpenCL alone in
 # tests/cpp/test_opencl_networks.cpp.
 NAMES = (
+    "averages",
     "binary_conv_groups3_93_33",
     "binary_conv_threshold_33_31_pad-1",
     "binary_conv_threshold_64_64_pad0",

@@ -8,6 +8,31 @@ namespace {
 
 enum class Reduction { kDepthwise, kMaximum, kAverage };
 
+/// The sum of a window's taps in the order of averages.
+class BlockedSum {
+ public:
+  explicit BlockedSum(const ConvShape& s)
+      : rows_(s.kernel_w < kTaps ? kTaps / s.kernel_w : 1),
+        columns_((s.kernel_w + kTaps - 1) / kTaps),
+        blocks_((size_t)(s.kernel_h + rows_ - 1) / rows_ * columns_) {}
+  void add(int ky, int kx, float x) { blocks_[(size_t)(ky / rows_) * columns_ + kx / kTaps] += x; }
+  float sum() const {
+    float sum = 0.0f, rest = 0.0f;
+    for (const float block : blocks_) {
+      const float added = block + rest, after = sum + added, of_added = after - sum;
+      rest = (sum - (after - of_added)) + (added - of_added);
+      if (std::isnan(rest)) rest = 0.0f;
+      sum = after;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr int kTaps = 14;
+  int rows_, columns_;
+  std::vector<float> blocks_;
+};
+
 /// Half of the time a pool has a part of its map's channels, from `first` on.
 void check_float_window(const Isa& isa, Random& random, ConvShape s, Reduction reduction) {
   const int channels = s.out_c;
@@ -24,6 +49,7 @@ void check_float_window(const Isa& isa, Random& random, ConvShape s, Reduction r
   for (int p = 0; p < pixels; p++) {
     for (int c = 0; c < channels; c++) {
       float v = reduction == Reduction::kMaximum ? -INFINITY : 0.0f;
+      BlockedSum sum(s);
       int taps = 0;
       for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
         if (from < 0) return;
@@ -32,11 +58,11 @@ void check_float_window(const Isa& isa, Random& random, ConvShape s, Reduction r
         if (reduction == Reduction::kDepthwise)
           v = std::fma(x, weights[((size_t)ky * s.kernel_w + kx) * s.in_c + c], v);
         if (reduction == Reduction::kMaximum) v = std::fmax(x, v);
-        if (reduction == Reduction::kAverage) v = v + x;
+        if (reduction == Reduction::kAverage) sum.add(ky, kx, x);
       });
       // The format promises that a pooling window has a tap inside the map; other cases are not compared.
       if (reduction != Reduction::kDepthwise && taps == 0) return;
-      main.push_back(reduction == Reduction::kAverage ? v / (float)taps : v);
+      main.push_back(reduction == Reduction::kAverage ? sum.sum() / (float)taps : v);
     }
   }
 

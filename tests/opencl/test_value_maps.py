@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_parts import random_parts
 from test_value_elementwise import division_tolerance
 from value_launch import Sink, assert_layer, content, guarded, launch
-from value_reference import Floats, Layer, pool, rounded, stored
+from value_reference import Floats, Layer, average_pool, maximum_pool, rounded, stored
 
 from phonebit import _runtime
 from phonebit.converter.ops import Softmax
@@ -34,20 +35,32 @@ def test_pools_reduce_the_taps_inside_the_map(
 ) -> None:
     layer = Layer((6, 5), channels, channels, (3, 2), (2, 1), (1, 2), (2, 1, 1, 2), batch=3)
     x = layer.random(RNG)
-    main = pool(layer, rounded(x, half), maximum)
+    main = (maximum_pool if maximum else average_pool)(layer, rounded(x, half))
     sink = Sink(layer, bits=bits, half=half)
     defines = {"POOL_MAX": int(maximum), "INPUT_HALF": int(half), "TILE_CHANNELS": tile}
     tolerance = 0.0 if maximum else division_tolerance(half)
     assert_layer("pool", sink, main, defines, [stored(x, half)], tolerance)
 
 
-def test_a_global_average_divides_once() -> None:
-    layer = Layer((7, 7), 20, 20, (7, 7), batch=2)
-    x = layer.random(RNG)
-    main = pool(layer, x, False)
-    assert_layer(
-        "pool", Sink(layer), main, {"POOL_MAX": 0, "INPUT_HALF": 0}, [x], division_tolerance()
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer((7, 7), 20, 20, (7, 7), batch=2),
+        Layer((3, 40), 1, 1, (3, 40), batch=2),
+        Layer((12, 11), 5, 5, (5, 6), (2, 3), (1, 2), (3, 4, 3, 4)),
+        Layer((60, 2), 33, 33, (60, 1)),
+    ],
+    ids=["7x7", "rows", "padded", "column"],
+)
+def test_averages_add_blocks_and_divide_once(layer: Layer) -> None:
+    x = layer.random(RNG) + np.float32(10)
+    x[0, 0, 0] = np.inf
+    main = average_pool(layer, x)
+    defines, parts = (
+        {"POOL_MAX": 0, "INPUT_HALF": 0},
+        random_parts("pool", {}, layer.pixels, layer.out_c),
     )
+    assert_layer("pool", Sink(layer), main, defines, [x], division_tolerance(), parts)
 
 
 @pytest.mark.parametrize("halves", [(0, 0), (1, 1), (0, 1), (1, 0)])

@@ -20,7 +20,7 @@ from test_value_u8 import (
 )
 from test_value_u8 import mma_tune as u8_mma_tune
 from value_launch import Sink, assert_layer, guarded, launch
-from value_reference import Layer, convolution, depthwise, integer_convolution, pool
+from value_reference import Layer, convolution, depthwise, integer_convolution, maximum_pool
 
 RNG = np.random.default_rng(20261201)
 WINDOWS = Layer((5, 5), 5, 45, (3, 2), (1, 2), pads=(1, 0, 1, 1), batch=2)
@@ -147,7 +147,7 @@ def test_layers_of_one_channel_each(bits: bool) -> None:
     parts = parts_of("depthwise_f32", CHANNELS, {})
     sink = Sink(CHANNELS, bits=bits)
     assert_layer("depthwise_f32", sink, main, {"INPUT_HALF": 0}, [x, weights], parts=parts)
-    main = pool(CHANNELS, x, True)
+    main = maximum_pool(CHANNELS, x)
     defines = {"INPUT_HALF": 0, "POOL_MAX": 1}
     assert_layer("pool", Sink(CHANNELS, bits=bits), main, defines, [x], parts=parts)
 

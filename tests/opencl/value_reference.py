@@ -160,15 +160,31 @@ def integer_convolution(
     return result.astype(np.int32)
 
 
-def pool(layer: Layer, x: Floats, maximum: bool) -> Floats:
-    start = -np.inf if maximum else 0.0
-    result = np.full(layer.output_shape, start, np.float32)
-    count = np.zeros(layer.out_size, np.float32)
+def maximum_pool(layer: Layer, x: Floats) -> Floats:
+    result = np.full(layer.output_shape, -np.inf, np.float32)
     for values, inside in taps(layer, x):
-        after = np.maximum(result, values) if maximum else result + values
+        after = np.maximum(result, values)
         result = np.where(inside[None, :, :, None], after, result)
+    return result
+
+
+def average_pool(layer: Layer, x: Floats) -> Floats:
+    """Blocks of at most 14 taps, added with what rounding takes from each of these additions."""
+    rows = max(14 // layer.kernel[1], 1)
+    blocks: dict[tuple[int, int], Floats] = {}
+    count = np.zeros(layer.out_size, np.float32)
+    for (ky, kx), (values, inside) in zip(np.ndindex(layer.kernel), taps(layer, x), strict=True):
+        block = blocks.get((ky // rows, kx // 14), np.zeros(layer.output_shape, np.float32))
+        blocks[ky // rows, kx // 14] = block + values
         count += inside
-    return result if maximum else result / count[None, :, :, None]
+    total = rest = np.zeros(layer.output_shape, np.float32)
+    for _, block in sorted(blocks.items(), key=lambda item: item[0]):
+        added = block + rest
+        after = total + added
+        with np.errstate(invalid="ignore"):
+            rest = (total - (after - (after - total))) + (added - (after - total))
+        rest, total = np.where(np.isnan(rest), np.float32(0), rest), after
+    return total / count[None, :, :, None]
 
 
 def rounded(x: Floats, half: bool) -> Floats:

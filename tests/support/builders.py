@@ -36,6 +36,7 @@ from phonebit.images.preprocessing import Preprocessing, Resize
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor, with_plan
 from support.engine_net import SAME3, Net, sign_of
 from support.value_graphs import (
+    averages,
     binary_planes,
     byte_weights,
     float_layers,
@@ -199,6 +200,7 @@ def all_graphs() -> Iterator[Graph]:
     yield u8_first_layer(1, 33)
     yield u8_first_layer(3, 64)
     yield float_layers()
+    yield averages()
     yield tiny_classifier()
     yield selected_channels()
     yield log_softmax()

@@ -58,6 +58,19 @@ def float_layers() -> Graph:
     return net.done(logits, flat, soft, wave)
 
 
+def averages() -> Graph:
+    """Windows of several blocks of taps, whose sums depend on the order of additions."""
+    net = Net("averages")
+    x = net.input("x", (23, 19, 33))
+    tenth, bias = np.full(33, 0.1, np.float32), np.full(33, 1000.3, np.float32)
+    scaled = net.op("scaled", Elementwise(Epilogue([ScaleBias(tenth, bias)])), x)
+    padded = Window((5, 6), (2, 3), (1, 2), (2, 5, 2, 5))
+    some = net.op("padded", AveragePool2D(padded), scaled)
+    row = net.op("row", AveragePool2D(Window((1, 19), (1, 19))), scaled)
+    whole = net.op("whole", AveragePool2D(Window((23, 19), (23, 19))), scaled)
+    return net.done(some, row, whole)
+
+
 def half_weights() -> Graph:
     """Weights of 16 bits in every kind of float convolution; those of the first are subnormal."""
     net = Net("half_weights")
