@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
+
 from phonebit.budget import account
 from phonebit.errors import ConversionError, PhoneBitError
 
@@ -25,7 +27,7 @@ def named(where: str, network: str | None = None) -> Iterator[None]:
             None: an error that names a place keeps it.
     """
     try:
-        with account():
+        with account(), np.errstate(all="ignore"):
             yield
     except ConversionError as error:
         if network is None and error.where is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from phonebit.converter.convert import convert
 from phonebit.converter.importers.onnx.importer import import_onnx
 from phonebit.errors import ConversionError, PhoneBitError
 from support.onnx_models import halves, integers, model, single
@@ -110,6 +112,31 @@ def external(location: str) -> Callable[[onnx.ModelProto], None]:
     return change
 
 
+def many_axes(made: onnx.ModelProto) -> None:
+    tensor = TensorProto(name="c0", data_type=TensorProto.FLOAT, dims=[1] * 204, raw_data=bytes(4))
+    made.graph.initializer[0].CopyFrom(tensor)
+
+
+def other_field(made: onnx.ModelProto) -> None:
+    tensor = TensorProto(name="c0", data_type=TensorProto.FLOAT, dims=[5, 4, 3, 3])
+    tensor.int64_data.extend([1] * 180)
+    made.graph.initializer[0].CopyFrom(tensor)
+
+
+def attribute(name: str, value: object) -> Callable[[onnx.ModelProto], None]:
+    def change(made: onnx.ModelProto) -> None:
+        made.graph.node[0].attribute.append(helper.make_attribute(name, value))
+
+    return change
+
+
+def opset(version: int) -> Callable[[onnx.ModelProto], None]:
+    def change(made: onnx.ModelProto) -> None:
+        made.opset_import[0].version = version
+
+    return change
+
+
 CHANGES: dict[str, tuple[Callable[[onnx.ModelProto], None], str]] = {
     "huge weight": (huge_weight, "c0: a tensor of impossible size"),
     "negative weight": (negative_weight, "c0: a tensor of impossible size"),
@@ -133,6 +160,19 @@ CHANGES: dict[str, tuple[Callable[[onnx.ModelProto], None], str]] = {
     "parent folder": (external("../secret"), "c0: its data is outside of the model's folder"),
     "no place": (external(""), "c0: its data is outside of the model's folder"),
     "missing file": (external("weights"), "c0: its data file is missing"),
+    "no name of a file": (external("a\0b"), "c0: its data lies where no file can be"),
+    "long name": (external("a" * 5000), "c0: its data .*(no file can be|is missing)"),
+    "many axes": (many_axes, "c0: a tensor of impossible size"),
+    "data of another type": (other_field, r"c0: a tensor .* \(expected 180 elements, got 0\)"),
+    "number for a list": (attribute("pads", 3), "conv: its attribute 'pads' is of another type"),
+    "text for numbers": (attribute("strides", "ab"), r"'strides' .*\(expected ints, got string\)"),
+    "tensor for a number": (
+        attribute("group", numpy_helper.from_array(np.ones(3))),
+        r"'group' is of another type \(expected int, got tensor\)",
+    ),
+    "negative opset": (opset(-5), r"impossible version .*ai\.onnx.*got -5"),
+    "opset 0": (opset(0), "impossible version"),
+    "huge opset": (opset(1 << 62), "impossible version"),
 }
 
 
@@ -325,3 +365,24 @@ def test_other_files_are_no_onnx(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(ConversionError, match=r"is damaged, or no ONNX file|holds no graph"):
         import_onnx(path)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-45])
+def test_scales_that_divide_to_infinity_end_without_a_warning(scale: float) -> None:
+    number = np.array(scale, np.float32)
+    zero, bits = np.array(0, np.float32), np.array(4, np.float32)
+    made = single("Quant", MAP, number, zero, bits, domain="qonnx.custom_op.general", signed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if scale:
+            convert(made)
+        else:
+            with pytest.raises(ConversionError, match="has a scale of 0"):
+                convert(made)
+
+
+def test_weights_whose_sums_overflow_are_no_bug() -> None:
+    weights = np.full((5, 4, 3, 3), np.finfo(np.float32).max, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        convert(single("Conv", MAP, weights))

@@ -73,6 +73,8 @@ class Builder:
         if math.prod(size) > MAX_ELEMENTS or len(size) > MAX_RANK or min(size, default=0) < 0:
             raise UnsupportedError(f"has a result of shape {size}")
         constant = all(operand.constant for operand in operands)
+        if not constant and 0 in size:
+            raise UnsupportedError(f"has an empty result, of shape {size}")
         call = Call(
             self._name(op),
             op,

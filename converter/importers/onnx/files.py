@@ -11,6 +11,7 @@ from phonebit.errors import ConversionError
 
 MAX_FILE_BYTES: Final = 1 << 31
 """What one protobuf message can have; larger networks keep their tensors in other files."""
+MAX_VERSION: Final = 1000
 MAX_NODES: Final = 1 << 16
 
 
@@ -76,4 +77,11 @@ def opsets(model: Any) -> dict[str, int]:
         found[""] = found.pop("ai.onnx")
     if "" not in found:
         raise ConversionError("does not say which version of ONNX's operators it uses (opset)")
+    for domain, version in found.items():
+        if not 1 <= version <= MAX_VERSION:
+            raise ConversionError(
+                f"an impossible version of the operators of {domain or 'ai.onnx'!r} (opset)",
+                expected=f"1 to {MAX_VERSION}",
+                got=version,
+            )
     return found

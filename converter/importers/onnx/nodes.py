@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from phonebit.converter.importers.onnx.tensors import Tensors
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
+from phonebit.errors import ConversionError
 
 SCOPES: Final = "pkg.torch.onnx.name_scopes"
 """Where PyTorch's exporter writes the modules around a node."""
@@ -70,6 +72,19 @@ class Node:
         return self.attributes.get(name, default)
 
 
+@cache
+def _defined_kinds(domain: str, op: str) -> dict[str, int]:
+    """The types of an operator's attributes, the same in each version; none where unknown."""
+    from onnx import defs
+
+    schemas = (s for s in defs.get_all_schemas_with_history() if s.name == op)
+    own = (s for s in schemas if s.domain == ("" if domain == "ai.onnx" else domain))
+    newest = max(own, key=lambda schema: schema.since_version, default=None)
+    if newest is None:
+        return {}
+    return {name: int(each.type.value) for name, each in newest.attributes.items()}
+
+
 def attributes_of(proto: Any, tensors: Tensors, where: str) -> dict[str, Any]:
     """The attributes of a ``NodeProto``.
 
@@ -80,8 +95,21 @@ def attributes_of(proto: Any, tensors: Tensors, where: str) -> dict[str, Any]:
     from onnx import AttributeProto
 
     result: dict[str, Any] = {}
+    kinds = _defined_kinds(proto.domain, proto.op_type)
     for attribute in proto.attribute:
         kind = attribute.type
+        if kind != kinds.get(attribute.name, kind):
+            names = AttributeProto.AttributeType.DESCRIPTOR.values_by_number
+            expected, got = (
+                names[number].name.lower() if number in names else number
+                for number in (kinds[attribute.name], kind)
+            )
+            raise ConversionError(
+                f"its attribute {attribute.name!r} is of another type",
+                where=where,
+                expected=expected,
+                got=got,
+            )
         if kind == AttributeProto.FLOAT:
             result[attribute.name] = float(attribute.f)
             if math.isnan(attribute.f):

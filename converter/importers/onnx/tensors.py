@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.errors import ConversionError
 
 Array = NDArray[Any]
 
 MAX_ELEMENTS: Final = 1 << 28
-FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+MAX_AXES: Final = 32
 
 
 class Tensors:
@@ -45,7 +46,7 @@ class Tensors:
         if kind in (TensorProto.STRING, TensorProto.UNDEFINED) or kind not in _kinds():
             raise ConversionError("a tensor of no numbers", where=name, got=_kind_name(kind))
         dims = tuple(int(size) for size in tensor.dims)
-        if any(size < 0 for size in dims) or math.prod(dims) > MAX_ELEMENTS:
+        if min(dims, default=0) < 0 or len(dims) > MAX_AXES or math.prod(dims) > MAX_ELEMENTS:
             raise ConversionError(
                 "a tensor of impossible size", where=name, expected=MAX_ELEMENTS, got=dims
             )
@@ -56,8 +57,8 @@ class Tensors:
             check_size(name, math.prod(dims) * dtype.itemsize, len(tensor.raw_data), dims)
             little = dtype.newbyteorder("<")
             return np.frombuffer(tensor.raw_data, little).astype(dtype).reshape(dims)
-        stored = [len(getattr(tensor, field)) for field in FIELDS]
-        check_size(name, math.prod(dims), max(stored), dims, "elements")
+        stored = len(getattr(tensor, helper.tensor_dtype_to_field(kind)))
+        check_size(name, math.prod(dims), stored, dims, "elements")
         return np.array(numpy_helper.to_array(tensor))
 
     def _external(self, tensor: Any, name: str, dims: tuple[int, ...], dtype: Any) -> Array:
@@ -89,12 +90,18 @@ class Tensors:
                 "its data is not in the model", where=name, hint="load it with its external data"
             )
         folder = self._folder.resolve()
-        path = (folder / location).resolve()
+        try:
+            path = (folder / location).resolve()
+            is_file = path.is_file()
+        except (OSError, ValueError) as error:
+            raise ConversionError(
+                f"its data lies where no file can be: {first_line(error)}", where=name
+            ) from error
         if not location or not path.is_relative_to(folder) or path == folder:
             raise ConversionError(
                 "its data is outside of the model's folder", where=name, got=repr(location)
             )
-        if not path.is_file():
+        if not is_file:
             raise ConversionError("its data file is missing", where=name, got=repr(location))
         return path
 

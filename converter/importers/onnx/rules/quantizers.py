@@ -141,7 +141,7 @@ def quantize(builder: Builder, node: Node) -> Call:
     if dtype.kind not in "iu":
         raise UnsupportedError(f"quantizes to {dtype}")
     limits = np.iinfo(dtype)
-    result = unary(builder, "round", over(builder, call, scale))
+    result = unary(builder, "round", _divided(builder, call, scale))
     if zero_call is not None:
         zero = cast(builder, _along(builder, node, zero_call), "float32")
         result = plus(builder, result, zero)
@@ -202,7 +202,13 @@ def _rounded(builder: Builder, call: Call, node: Node) -> Call:
 
 
 def _shifted(builder: Builder, call: Call, scale: Call, zero: Call) -> Call:
-    return plus(builder, over(builder, call, scale), zero)
+    return plus(builder, _divided(builder, call, scale), zero)
+
+
+def _divided(builder: Builder, call: Call, scale: Call) -> Call:
+    if scale.constant and not (builder.value(scale, "scales") != 0).all():
+        raise UnsupportedError("has a scale of 0, by which it divides")
+    return over(builder, call, scale)
 
 
 def _back(builder: Builder, call: Call, scale: Call, zero: Call) -> Call:

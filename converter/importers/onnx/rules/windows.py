@@ -72,7 +72,7 @@ def output_size(
     """
     result = []
     axes = len(kernel)
-    for axis in range(axes):
+    for axis in range(axes if len(size) == axes else 0):
         room = size[axis] + pads[axis] + pads[axis + axes]
         room -= (kernel[axis] - 1) * dilation[axis] + 1
         count = room // strides[axis] + 1
@@ -80,6 +80,6 @@ def output_size(
             # A further window must begin in the map or in what is in front of it.
             count += count * strides[axis] < size[axis] + pads[axis]
         result.append(count)
-    if len(size) != axes or min(result) < 1:
+    if min(result, default=0) < 1:
         raise UnsupportedError(f"has a window of {kernel} on a map of {size} with pads {pads}")
     return tuple(result)
