@@ -88,6 +88,12 @@ MODELS = {
     "convolution of three axes, equal sizes": chain(
         (1, 4, 4, 4, 4), ("Conv", ["w"], {"pads": [1] * 6}), w=halves(4, 4, 3, 3, 3)
     ),
+    "mean over one of three axes": chain(
+        (1, 3, 3, 3, 3), ("ReduceMean", [], {"axes": [2], "keepdims": 0})
+    ),
+    "largest over two of three axes": chain(
+        (1, 2, 3, 4, 5), ("ReduceMax", [], {"axes": [1, 3], "keepdims": 1})
+    ),
     "map to five axes": chain(
         (1, 4, 4, 4), ("Relu", [], {}), ("Reshape", ["s"], {}), s=np.array([1, 2, 2, 4, 4])
     ),

@@ -198,7 +198,8 @@ def _over_some_pixels(
     indices = indices.reshape(*front[:lead], rows, -1, *sizes)
     moved = relayout(context.emission, replace(view, indices=indices), "channels_last", name)
     pooled = _over_pixels(context, moved, {1}, op, "channels_last", name)
-    indices = np.moveaxis(pooled.indices.reshape(*front, *sizes), -1, lead + channels)
+    place = lead + sum(axis < channels for axis in stay)
+    indices = np.moveaxis(pooled.indices.reshape(*front, *sizes), -1, place)
     return replace(pooled, indices=indices.reshape(_kept(view, axes)))
 
 
