@@ -32,7 +32,7 @@ class LayerCheck:
         name: the training framework's layer name.
         kind: what it computes, e.g. "binary_conv2d".
         oracle: what it was compared with.
-        values: real-valued output elements compared.
+        values: real numbers compared: outputs, and of layers that end in bits values before these.
         wrong_values: of those, how many differ by more than the tolerance.
         max_abs_difference: of all of them.
         tolerance: that was allowed, in the same unit.
@@ -50,6 +50,9 @@ class LayerCheck:
         rounding: largest change of the layer's sums by the rounding of its weights, as a share of
             the largest sum.
         other_device: elements that are not what the first device computed from the same operands.
+        thresholds: channels whose threshold was asked for on both sides.
+        wrong_thresholds: of those, where the source decides otherwise.
+        worst_threshold: the first of them: the channel, the value and both decisions.
         constants: how the layer's numbers differ from those that the source gives, a text each.
         mismatch: whether there is a difference beyond tolerance, ties and zeros, too many of them,
             one between devices or one of constants.
@@ -75,6 +78,9 @@ class LayerCheck:
     stored_as: str = ""
     rounding: float = 0.0
     other_device: int = 0
+    thresholds: int = 0
+    wrong_thresholds: int = 0
+    worst_threshold: str = ""
     constants: list[str] = field(default_factory=list)
     mismatch: bool = False
     differences: Differences = field(default_factory=Differences)
@@ -111,6 +117,11 @@ class LayerCheck:
             )
         if self.other_device:
             parts.append(f"{self.other_device:,} elements are not what the first device computed")
+        if self.wrong_thresholds:
+            parts.append(
+                f"{self.wrong_thresholds:,} of {self.thresholds:,} thresholds are wrong: "
+                f"{self.worst_threshold}"
+            )
         parts += self.constants
         return "; ".join(parts)
 

@@ -13,8 +13,10 @@ from phonebit.converter.ops import Input
 from phonebit.format.records import DataType
 from phonebit.network import Network
 from phonebit.verification.comparison import compare_bits, compare_reals, unequal
+from phonebit.verification.decisions import Decisions
 from phonebit.verification.layer_check import LayerCheck, Oracle
 from phonebit.verification.rounding import Rounding, rounding_of
+from phonebit.verification.sign_chains import sign_chains
 from phonebit.verification.source_bits import Bits, MovedBits, PlaneBits, bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
 from phonebit.verification.stored_weights import StoredWeights
@@ -24,13 +26,17 @@ from phonebit.verification.stored_weights import StoredWeights
 class Expected:
     """What an op should compute: its real values and its bits, by name.
 
-    ``levels`` are the quantized values, by their name in the source, whose planes the bits are;
-    ``rounding`` is how much rounded weights change the source's value.
+    ``fed`` are the bits that the next layers read: the same, but of the source's own weights;
+    ``levels`` are the quantized values, by their name in the source, whose planes these are;
+    ``rounding`` is how much rounded weights change the source's value. ``trace`` is where values
+    and bits come from.
     """
 
+    trace: SourceTrace
     oracle: Oracle = "source"
     values: dict[str, Array] = field(default_factory=dict)
     bits: dict[str, Bits] = field(default_factory=dict)
+    fed: dict[str, Bits] = field(default_factory=dict)
     levels: dict[str, Array] = field(default_factory=dict)
     rounding: float = 0.0
 
@@ -46,12 +52,15 @@ class Batch:
             source has none, what the file made of them.
         changed: the source's quantized values with exact zeros, as the file counts them, and all
             behind these as the next layers are fed with them: from there the source is replayed.
+        rounded: values that the source does not have and that come from rounded weights, and the
+            layer that has these.
     """
 
     trace: SourceTrace
     first_sample: int
     values: dict[str, Array]
     changed: dict[str, Array] = field(default_factory=dict)
+    rounded: dict[str, str] = field(default_factory=dict)
 
 
 class LayerChecker:
@@ -84,6 +93,7 @@ class LayerChecker:
         self._weights = weights
         shapes = {n: kind.shape for n, kind in graph.types.items() if kind.dtype == DataType.BIT}
         self._bits = bit_sources(source, shapes)
+        self._decisions = Decisions(graph, sign_chains(source, self._bits))
         self.checks = [
             [LayerCheck(index, layer.name, layer.kind) for index, layer in enumerate(net.layers)]
             for net in networks
@@ -108,7 +118,7 @@ class LayerChecker:
         for index, node in enumerate(self._nodes):
             names = self._networks[0].layers[index].inputs
             operands = [batch.values[name] for name in names]
-            expected = self._expected(node, batch)
+            expected = self._expected(index, node, batch)
             first: dict[str, Array] = {}
             for network, checks in zip(self._networks, self.checks, strict=True):
                 results = network.run_layer(index, operands)
@@ -125,6 +135,11 @@ class LayerChecker:
                 apart = sum(unequal(result, first[name]) for name, result in results.items())
                 check.other_device += apart
                 check.mismatch |= apart > 0
+            if first_sample == 0:
+                checks_of_layer = [checks[index] for checks in self.checks]
+                self._decisions.check(
+                    index, operands, expected.trace, self._tolerance, checks_of_layer
+                )
             self._pass_on(node, expected, first, batch)
 
     def _has_reals(self, node: Node) -> bool:
@@ -156,7 +171,7 @@ class LayerChecker:
     ) -> None:
         """What the layers behind are fed with."""
         for name in node.outputs:
-            bits, source = expected.bits.get(name), self._bits.get(name)
+            bits, source = expected.fed.get(name), self._bits.get(name)
             if self._is_same(name):
                 batch.values[name] = batch.trace.values[name]
             elif bits is not None and source is not None:
@@ -168,30 +183,44 @@ class LayerChecker:
                     batch.changed[source.value] = expected.levels[source.value]
             else:
                 batch.values[name] = results[name]
+                if self._rounded_by(node, batch):
+                    batch.rounded[name] = self._rounded_by(node, batch)
 
-    def _expected(self, node: Node, batch: Batch) -> Expected:
+    def _rounded_by(self, node: Node, batch: Batch) -> str:
+        """The layer whose rounded weights are in a layer's results, itself or one before, or ""."""
+        if node.name in self._weights.layers:
+            return node.name
+        return next((batch.rounded[name] for name in node.inputs if name in batch.rounded), "")
+
+    def _expected(self, index: int, node: Node, batch: Batch) -> Expected:
         """The source's values; or what follows from them; or the file's own definition."""
         reads = {name for name in node.outputs if self._is_same(name)}
+        reads.update(self._decisions.reads(index))
         for name in node.outputs:
             if name in self._bits:
                 reads.update(self._bits[name].reads)
         trace = batch.trace
         kept = [name for name in batch.values if self._is_same(name)]  # what layers are fed
-        rounded = self._weights.layers.get(node.name)
+        origin = self._rounded_by(node, batch)
+        rounded = self._weights.layers.get(origin)
         if batch.changed:
             wanted = reads | set(rounded.node.inputs if rounded is not None else ())
             trace = trace.replay(batch.changed, kept, wanted)
-        expected = Expected()
+        own_weights = trace
+        expected = Expected(trace)
         if rounded is not None:
             expected.oracle = "source, rounded weights"
-            trace, expected.rounding = self._weights.layer_trace(node.name, trace, kept, reads)
+            trace, expected.rounding = self._weights.layer_trace(origin, trace, kept, reads)
+            expected.trace = trace
         unknown = []
         for name in node.outputs:
             if name in self._bits:
                 source = self._bits[name]
-                expected.bits[name] = source.bits(trace)
+                expected.bits[name] = expected.fed[name] = source.bits(trace)
+                if rounded is not None:
+                    expected.fed[name] = source.bits(own_weights)
                 if isinstance(source, PlaneBits):
-                    expected.levels[source.value] = trace.values[source.value]
+                    expected.levels[source.value] = own_weights.values[source.value]
                 if isinstance(self._bits[name], MovedBits):
                     expected.oracle = "source, rearranged"
             elif self._is_same(name):

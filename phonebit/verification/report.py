@@ -29,8 +29,8 @@ class EndToEndCheck:
         ties: the float ties where engine and source first part, over all inputs, each as
             "name[sample, row, column, channel] = the source's value before the sign".
         zeros: how many exact zeros there are where engine and source first part.
-        unexplained: inputs whose results differ beyond the tolerance, or in their argmax, without
-            a float tie or an exact zero as the cause.
+        unexplained: inputs whose results differ beyond the tolerance without a float tie or an
+            exact zero as the cause.
         other_device: output elements that are not what the first device computed.
     """
 

@@ -6,6 +6,7 @@ first layer are constant and inputs alone show little.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -26,6 +27,8 @@ from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
 from phonebit.verification import VerificationReport, verify
+from phonebit.verification.constants import ConstantsCheck
+from phonebit.verification.default_inputs import default_inputs
 from support.onnx_models import model
 
 Fault = Callable[[Any], Any]
@@ -181,12 +184,62 @@ def node_of(graph: Graph, name: str) -> Node:
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_found_at_its_layer(name: str, file: Path, tmp_path: Path) -> None:
     layer, fault = FAULTS[name]
+    found, node = with_fault(file, layer, fault, tmp_path)
+    assert found.first_mismatch is not None
+    assert found.first_mismatch.name == node.name, found.first_mismatch.explanation
+    assert found.first_mismatch.constants
+
+
+ONLY_CONSTANTS_SHOW = {
+    "smallest weight +50 %",
+    "limit +2 %",
+    "a change below 1e-5 of the largest value",
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(FAULTS) - ONLY_CONSTANTS_SHOW))
+def test_a_fault_of_the_converter_is_found_too(
+    name: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constants cannot show it, since the converter would make the same ones again."""
+    module = sys.modules["phonebit.verification.verify"]
+    monkeypatch.setattr(module, "check_constants", lambda *_: ConstantsCheck())
+    layer, fault = FAULTS[name]
+    found, node = with_fault(file, layer, fault, tmp_path)
+    assert found.first_mismatch is not None
+    assert found.first_mismatch.name == node.name, found.first_mismatch.explanation
+    assert not found.first_mismatch.constants
+
+
+def with_fault(
+    file: Path, layer: str, fault: Fault, folder: Path
+) -> tuple[VerificationReport, Node]:
     graph = read_graph(file)
     node = node_of(graph, layer)
     node.op = fault(node.op)
     content = written(graph, file)
     assert content != file.read_bytes()
-    report = checked(content, tmp_path)
-    assert not report.passed
-    assert report.first_mismatch is not None
-    assert report.first_mismatch.name == node.name, report.first_mismatch.explanation
+    return checked(content, folder), node
+
+
+def test_a_threshold_that_never_fires_is_found_where_no_input_fires(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first layer's signs are constant on all inputs; the other side is asked all the same."""
+    module = sys.modules["phonebit.verification.verify"]
+    monkeypatch.setattr(module, "check_constants", lambda *_: ConstantsCheck())
+
+    def fault(op: Any) -> Any:
+        never = np.full_like(op.epilogue.threshold, np.inf)
+        bits = np.where(constant > 0, -never, never)
+        return replace(op, epilogue=replace(op.epilogue, threshold=bits))
+
+    network_of_file = phonebit.Network.load(file, "cpu")
+    inputs = default_inputs(network_of_file)
+    bits = network_of_file.activations(inputs)["s1/bits"].reshape(-1, 16).astype(np.int64)
+    constant = bits.mean(axis=0)
+    assert np.count_nonzero(np.abs(constant) == 1) > 4
+    found, node = with_fault(file, "s1", fault, tmp_path)
+    layer = next(layer for layer in found.layers if layer.name == node.name)
+    assert layer.wrong_thresholds == layer.thresholds == 16
+    assert "thresholds are wrong: channel 0: at" in layer.explanation

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from phonebit import Network
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
-from phonebit.converter.ops import BatchNorm, Conv2D, Elementwise, Input, Sign
+from phonebit.converter.ir import SMALLEST, Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import BatchNorm, Conv2D, Elementwise, Input, Quantize, Sign
 from phonebit.converter.ops.epilogue import Epilogue, PRelu
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.converter.reader import read_graph
@@ -33,7 +33,10 @@ SAME = Window((3, 3), pads=(1, 1, 1, 1))
 ROUNDED: tuple[FloatWeights, ...] = ("f16", "i8")
 
 
-def trained_network() -> Graph:
+TORCH_SIGN = Quantize(np.array([0, SMALLEST], np.float32), np.array([-1, 0, 1], np.float32))
+
+
+def trained_network(sign: Operator | None = None) -> Graph:
     """Real stem with its sign, a binary convolution, a real one behind PReLU, a real classifier."""
     rng = np.random.default_rng(11)
     graph = Graph("g", [Node("x", Input(), [], value="x")], {}, ["x"], [])
@@ -52,7 +55,7 @@ def trained_network() -> Graph:
         return BatchNorm(gamma, beta, mean, np.full(channels, 9.0, np.float32), 1e-3)
 
     value = add("stem", Conv2D(real(32, 3, 3, 3), SAME), "x")
-    value = add("sign", Sign(), add("stem_norm", norm(32), value))
+    value = add("sign", sign or Sign(), add("stem_norm", norm(32), value))
     signs = rng.choice(np.array([-1, 1], np.float32), (33, 3, 3, 32))
     value = add("norm", norm(33), add("conv", Conv2D(signs, SAME), value))
     slopes = Elementwise(Epilogue([PRelu(np.full(33, 0.25, np.float32))]))
@@ -106,6 +109,16 @@ def test_rounded_weights_are_compared_with_the_source_that_has_them(
     assert text.startswith(f"3 layers as {float_weights} change sums by at most ")
     assert f"but for weights rounded to {float_weights}" in report.exceptions
     assert text in html_report(report)
+
+
+@pytest.mark.parametrize("float_weights", ROUNDED)
+def test_layers_after_a_sign_of_rounded_sums_read_the_sources_bits(
+    float_weights: FloatWeights, tmp_path: Path
+) -> None:
+    """PyTorch's sign is bits under another name in the file, some of which the rounding changes."""
+    graph = trained_network(TORCH_SIGN)
+    report = checked(graph, converted(graph, float_weights, tmp_path))
+    assert report.passed, report.to_dict()
 
 
 def test_a_file_of_exact_weights_says_nothing_of_rounding(tmp_path: Path) -> None:

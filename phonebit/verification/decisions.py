@@ -1,0 +1,224 @@
+"""Signs, asked where no input leads: the values in front of them, and both sides of thresholds.
+
+A layer that ends in bits shows one bit of each of its values. So every such layer is executed once
+more with its values as another output, and these are compared with the source's. A file may hold
+another multiple of a value than the source, or lack a constant that a threshold contains; so first
+both are related by a factor and an offset for each channel, and nothing but that may lie between
+them. Through the same relation each threshold is a number of the source's value. There, just below
+it and far on both sides of it, the source's own operators are asked for their decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops.convolution import Convolution
+from phonebit.converter.ops.with_epilogue import EpilogueOperator, epilogue_of
+from phonebit.converter.passes.base import fresh_value, refresh_types
+from phonebit.converter.passes.chains import Chain
+from phonebit.converter.passes.integer_thresholds import reach_of
+from phonebit.converter.writer import to_bytes
+from phonebit.network import Network
+from phonebit.verification.comparison import TIE_LIMIT, compare_reals
+from phonebit.verification.layer_check import LayerCheck
+from phonebit.verification.sign_chains import SignChain
+from phonebit.verification.source_trace import Array, SourceTrace
+
+ENOUGH: Final = 2048
+"""Values of a channel that are compared at least, where the inputs give as many."""
+FAR: Final = 1e3
+"""How far from a threshold its sides are asked, in units of the layer's largest value."""
+
+Numbers = NDArray[np.float64]
+
+
+class Decisions:
+    """Layers that end in bits, with the source's values in front of these.
+
+    Args:
+        file: the file's graph.
+        chains: what the source computes in front of its signs, by the name of the file's bits.
+    """
+
+    def __init__(self, file: Graph, chains: Mapping[str, SignChain]) -> None:
+        self._nodes: dict[int, Node] = {}
+        self._chains = chains
+        shown = replace(file, nodes=list(file.nodes), types=dict(file.types))
+        for place, node in enumerate(shown.nodes):
+            epilogue = epilogue_of(node.op)
+            if node.bits not in chains or epilogue is None or epilogue.threshold is None:
+                continue
+            assert isinstance(node.op, EpilogueOperator)
+            self._nodes[place - len(file.inputs)] = node
+            real = replace(epilogue, threshold=epilogue.threshold.astype(np.float32))
+            value = node.value or fresh_value(shown, f"{node.bits}/value")
+            op = node.op.with_epilogue(real)
+            shown.nodes[place] = replace(node, op=op, value=value)
+        self._values = {
+            place - len(file.inputs): str(node.value) for place, node in enumerate(shown.nodes)
+        }
+        self._network = _loaded(shown) if self._nodes else None
+
+    def reads(self, index: int) -> list[str]:
+        """Names of the source's values that ``check`` needs."""
+        return [self._chains[str(self._nodes[index].bits)].top] if index in self._nodes else []
+
+    def check(
+        self,
+        index: int,
+        operands: Sequence[Array],
+        trace: SourceTrace,
+        tolerance: float,
+        checks: Sequence[LayerCheck],
+    ) -> None:
+        """Judge one layer, if it ends in bits that the source has, too.
+
+        Args:
+            index: its place.
+            operands: what it reads, all samples.
+            trace: the source's values for these.
+            tolerance: allowed difference of values, as a share of the largest.
+            checks: receive the result.
+        """
+        if index not in self._nodes or self._network is None:
+            return
+        node = self._nodes[index]
+        chain = self._chains[str(node.bits)]
+        height, width = trace.values[chain.top].shape[1:3]
+        count = -(-ENOUGH // (height * width))
+        name = self._values[index]
+        got = self._network.run_layer(index, [array[:count] for array in operands])[name]
+        if np.all(np.abs(got) == 1):
+            return  # bits as numbers: the sign was before
+        found = _related(got, chain.values(trace, count), tolerance)
+        wrong = _wrong_thresholds(node, chain, found)
+        for check in checks:
+            values = found.values.astype(np.float64)
+            compare_reals(check, found.predicted, values, tolerance, (name, 0))
+            check.thresholds += int(np.count_nonzero(found.is_known))
+            check.wrong_thresholds += len(wrong)
+            if wrong and not check.worst_threshold:
+                check.worst_threshold = wrong[0]
+            check.mismatch |= bool(wrong)
+
+
+def _loaded(graph: Graph) -> Network:
+    """Exact layers give the same bits on every device, so one that is always there serves."""
+    refresh_types(graph)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "values.pbit"
+        path.write_bytes(to_bytes(graph))
+        return Network.load(path, "cpu")
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """A layer's values v and those of the source: slope * v + offset in each channel.
+
+    Attributes:
+        place: which of the chain's values these are.
+        values: the source's, (N, height, width, channels).
+        predicted: what they should be by the layer's, likewise.
+        slope: (channels,); so are the other two.
+        is_known: whether the inputs tell.
+    """
+
+    place: int
+    values: Array
+    predicted: Numbers
+    slope: Numbers
+    offset: Numbers
+    is_known: NDArray[np.bool_]
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of the source's values."""
+        return float(np.abs(self.values).max(initial=0.0))
+
+    @property
+    def error(self) -> float:
+        """Largest difference, as a share of the largest value."""
+        difference = np.abs(self.predicted - self.values).max(initial=0.0)
+        return float(difference / max(self.largest, np.finfo(np.float32).tiny))
+
+
+def _related(got: Array, candidates: Sequence[Array], tolerance: float) -> _Relation:
+    """The first of the source's values that fits, or the one that fits best."""
+    best: _Relation | None = None
+    for place, values in enumerate(candidates):
+        found = _fitted(got, values, place, tolerance)
+        if best is None or found.error < best.error:
+            best = found
+        if best.error <= tolerance:
+            break
+    assert best is not None
+    return best
+
+
+def _fitted(got: Array, values: Array, place: int, tolerance: float) -> _Relation:
+    """By least squares, where the values are not simply the same or opposite."""
+    x, y = (array.reshape(-1, got.shape[3]).astype(np.float64) for array in (got, values))
+    middle = x.mean(axis=0), y.mean(axis=0)
+    dx, dy = x - middle[0], y - middle[1]
+    spread = (dx * dx).sum(axis=0)
+    is_known = spread > 0
+    slope = np.where(is_known, (dx * dy).sum(axis=0) / np.where(is_known, spread, 1), 0)
+    sign = np.where(slope < 0, -1.0, 1.0)
+    allowed = tolerance * np.abs(y).max(initial=0.0)
+    is_same = np.abs(sign * x - y).max(axis=0, initial=0.0) <= allowed
+    slope = np.where(is_same, sign, slope)
+    offset = np.where(is_same, 0.0, middle[1] - slope * middle[0])
+    is_known &= slope != 0
+    predicted = (x * slope + offset).reshape(got.shape)
+    return _Relation(place, values, predicted, slope, offset, is_known)
+
+
+def _wrong_thresholds(node: Node, chain: SignChain, found: _Relation) -> list[str]:
+    """Where the file decides otherwise than the source, one text for each channel."""
+    assert isinstance(node.op, EpilogueOperator) and node.op.epilogue.threshold is not None
+    threshold = node.op.epilogue.threshold
+    slope = np.where(found.is_known, found.slope, 1.0)
+    if threshold.dtype == np.int32 and isinstance(node.op, Convolution):
+        reach = reach_of(node.op)
+        ends = np.full(threshold.shape, reach.low), np.full(threshold.shape, reach.high)
+        sums = np.stack([threshold, threshold - reach.step, *ends]).clip(reach.low, reach.high)
+        values, fires = sums * slope + found.offset, sums >= threshold
+        near = np.full(threshold.shape, 0.1 * TIE_LIMIT * found.largest)
+    else:
+        border = threshold.astype(np.float64) * slope + found.offset
+        middle = np.where(np.isfinite(border), border, 0)  # of those that always fire, or never do
+        near = 2 * TIE_LIMIT * (found.largest + np.abs(middle))
+        far = FAR * (found.largest + np.abs(middle))
+        values = np.stack([middle + near, middle - near, middle + far, middle - far])
+        fires = (values - found.offset) / slope >= threshold
+        near = near / 2
+    return _differing(chain, found, values, fires, near)
+
+
+def _differing(
+    chain: SignChain,
+    found: _Relation,
+    values: Numbers,
+    fires: NDArray[np.bool_],
+    near: Numbers,
+) -> list[str]:
+    """Channels in which the source decides otherwise at some value, and not the same around it."""
+    *steps, sign = chain.nodes[found.place :]
+    asked = Chain(chain.top, steps, sign)
+    with np.errstate(all="ignore"):
+        below, above = (asked.decide(values + move) for move in (-near, near))
+    wrong = (below == above) & (below != fires) & found.is_known
+    places = [(int(np.argmax(column)), c) for c, column in enumerate(wrong.T) if column.any()]
+    return [
+        f"channel {channel}: at {values[row, channel]:.9g} before the sign the source gives "
+        f"{'+1' if below[row, channel] else '-1'}, the file {'+1' if fires[row, channel] else '-1'}"
+        for row, channel in places
+    ]
