@@ -37,6 +37,10 @@ def print_report(console: Console, report: VerificationReport) -> None:
     )
     console.print(_layer_table(report))
     console.print(f"constants: {escape(report.constants.text)}", soft_wrap=True)
+    asked = sum(layer.thresholds for layer in report.layers)
+    if asked:
+        wrong = sum(layer.wrong_thresholds for layer in report.layers)
+        console.print(f"thresholds, asked on both sides: {asked:,}, wrong: {wrong:,}")
     if report.stored_as:
         console.print(f"rounded weights: {escape(report.rounding)}", soft_wrap=True)
     if report.default_kernels is not None and report.default_kernels.text:

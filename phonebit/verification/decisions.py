@@ -99,11 +99,12 @@ class Decisions:
         if np.all(np.abs(got) == 1):
             return  # bits as numbers: the sign was before
         found = _related(got, chain.values(trace, count), tolerance)
-        wrong = _wrong_thresholds(node, chain, found)
+        is_related = found.error <= tolerance  # else the values are the mismatch
+        wrong = _wrong_thresholds(node, chain, found) if is_related else []
         for check in checks:
             values = found.values.astype(np.float64)
             compare_reals(check, found.predicted, values, tolerance, (name, 0))
-            check.thresholds += int(np.count_nonzero(found.is_known))
+            check.thresholds += int(np.count_nonzero(found.is_known)) * is_related
             check.wrong_thresholds += len(wrong)
             if wrong and not check.worst_threshold:
                 check.worst_threshold = wrong[0]

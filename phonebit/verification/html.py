@@ -1,7 +1,7 @@
 """A verification's report as one HTML file that needs nothing else: no script, no font, no network.
 
-The page opens with the verdict and a link to the layer where the results part, then shows every
-layer, and for those that differ where they do.
+The page opens with the result and a link to the layer where the results part, then shows every
+layer, and for those that differ where they do. On a narrow screen each layer is a block of lines.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ STYLE: Final = """
 tr.mismatch td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
 svg { background: var(--band); max-width: 100%; margin: .25rem 1rem .25rem 0; }
 svg rect { fill: var(--bad); }
+.cards { width: 100%; } .cards td { overflow-wrap: anywhere; } .cards .soft { font-size: .85rem; }
+@media (max-width: 48rem) {
+  .cards thead, .cards td:empty { display: none; }
+  .cards tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  .cards td { display: inline-block; border: 0; text-align: left; padding: 0 .8rem 0 .2rem; }
+  .cards td.wide { display: block; }
+  .cards td[data-title]::before { content: attr(data-title) " "; color: var(--soft); }
+}
 """
 COLOURS: Final = {
     "equal": "good",
@@ -31,12 +39,15 @@ COLOURS: Final = {
     "lower precision": "mild",
     "mismatch": "bad",
 }
-WORDS: Final = """<p class="soft">Every layer is fed the source's own values and judged alone.
+WORDS: Final = """<details><summary>What the words mean</summary>
+<p class="soft">Every layer is fed the source's own values and judged alone.
 <b>equal</b>: to the last bit. <b>within tolerance</b>: real values that differ by rounding.
 <b>float tie</b>: a bit whose real value is zero up to rounding, so that the order of additions
 decides. <b>exact zero</b>: the source's sign is 0 there, which the file counts as +1.
 <b>lower precision</b>: further apart, as the precision permits that was asked for.
-<b>mismatch</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
+<b>mismatch</b>: any other difference, or too many ties and zeros to be an accident.
+Of a layer that ends in bits, <b>max diff</b> is that of the values before the sign, and each
+threshold was compared on both sides with the source's decision.</p></details>"""
 
 
 def write_html(report: VerificationReport, path: str | Path, *, replace_any: bool = False) -> None:
@@ -70,13 +81,13 @@ def html_report(report: VerificationReport) -> str:
         f'<h1><span class="{"good" if report.passed else "bad"}">{verdict}</span> '
         f"{escape(Path(report.file).name)}</h1>",
         *_headlines(report),
-        "<h2>Summary</h2>",
-        _summary(report),
         "<h2>Layers</h2>",
-        WORDS,
         _layer_table(report),
+        WORDS,
         *_differing_layers(report),
         *_end_to_end(report),
+        "<h2>Summary</h2>",
+        _summary(report),
     ]
     return html_page(title, body, STYLE)
 
@@ -112,7 +123,9 @@ def _summary(report: VerificationReport) -> str:
         ("fed from", served),
         ("inputs", f"{report.samples:,}"),
         *([("precision", report.precision)] if report.precision != "exact" else []),
+        ("constants", report.constants.text),
         *([("rounded weights", report.rounding)] if report.stored_as else []),
+        *([("note", report.default_kernels.text)] if report.default_kernels else []),
         ("date", report.date),
     ]
     for device in report.devices:
@@ -129,10 +142,8 @@ def _summary(report: VerificationReport) -> str:
 
 
 def _layer_table(report: VerificationReport) -> str:
-    titles = ("max diff", "bits off", "ties", "zeros", "verdict")
-    head = '<tr><th rowspan="2" class="number">#</th>' + "".join(
-        f'<th rowspan="2">{title}</th>' for title in ("layer", "op", "compared with")
-    )
+    titles = ("verdict", "max diff", "bits off", "ties", "zeros")
+    head = '<tr><th rowspan="2" class="number">#</th><th rowspan="2">layer</th>'
     head += "".join(
         f'<th colspan="{len(titles)}">{escape(device.short_name)}</th>' for device in report.devices
     )
@@ -146,15 +157,15 @@ def _layer_table(report: VerificationReport) -> str:
         kind += " first" if any(check is report.first_mismatch for check in checks) else ""
         rows.append(
             f'<tr id="layer-{one.index}" class="{kind.strip()}">'
-            f'<td class="number soft">{one.index}</td><td>{escape(one.name)}</td>'
-            f'<td>{escape(one.kind)}</td><td class="soft">{one.oracle}</td>'
-            + "".join(_layer_cells(number, check) for number, check in enumerate(checks))
+            f'<td class="number soft">{one.index}</td><td>{escape(one.name)}<br>'
+            f'<span class="soft">{escape(one.kind)}, compared with {one.oracle}</span></td>'
+            + "".join(_layer_cells(report, number, check) for number, check in enumerate(checks))
             + "</tr>"
         )
     return (
-        f'<div class="scroll"><table><thead>{head}</tr>\n<tr>{cells}</tr></thead>\n<tbody>\n'
+        f'<table class="cards"><thead>{head}</tr>\n<tr>{cells}</tr></thead>\n<tbody>\n'
         + "\n".join(rows)
-        + "\n</tbody></table></div>"
+        + "\n</tbody></table>"
     )
 
 
@@ -162,18 +173,22 @@ def _side(title: str) -> str:
     return "" if title in ("verdict", "first places", "kind") else ' class="number"'
 
 
-def _layer_cells(number: int, check: LayerCheck) -> str:
-    texts = [
-        f"{check.max_abs_difference:.2g}" if check.values else "",
-        f"{check.differing_bits:,}/{check.bits:,}" if check.bits else "",
-        f"{check.ties:,}" if check.ties else "",
-        f"{check.zeros:,}" if check.zeros else "",
-    ]
+def _layer_cells(report: VerificationReport, number: int, check: LayerCheck) -> str:
+    texts = {
+        "max diff": f"{check.max_abs_difference:.2g}" if check.values else "",
+        "bits off": f"{check.differing_bits:,}/{check.bits:,}" if check.bits else "",
+        "ties": f"{check.ties:,}" if check.ties else "",
+        "zeros": f"{check.zeros:,}" if check.zeros else "",
+    }
     verdict = check.verdict
-    if check.differences.places:
+    if _has_details(check):
         verdict = f'<a href="#{_anchor(number, check)}">{verdict}</a>'  # type: ignore[assignment]
-    cells = "".join(f'<td class="number">{text}</td>' for text in texts)
-    return f'{cells}<td class="verdict {COLOURS[check.verdict]}">{verdict}</td>'
+    cells = "".join(
+        f'<td class="number" data-title="{title}">{text}</td>' for title, text in texts.items()
+    )
+    several = len(report.devices) > 1
+    where = f' data-title="{escape(report.devices[number].short_name)}"' if several else ""
+    return f'<td class="verdict wide {COLOURS[check.verdict]}"{where}>{verdict}</td>{cells}'
 
 
 def _anchor(number: int, check: LayerCheck) -> str:
@@ -181,9 +196,13 @@ def _anchor(number: int, check: LayerCheck) -> str:
 
     Where the device agrees with the first one, the first one's details are its own.
     """
-    if not check.differences.places:
+    if not _has_details(check):
         return f"layer-{check.index}"
     return f"device-{number if check.other_device else 0}-layer-{check.index}"
+
+
+def _has_details(check: LayerCheck) -> bool:
+    return bool(check.differences.places) or check.mismatch
 
 
 def _differing_layers(report: VerificationReport) -> Iterable[str]:
@@ -191,7 +210,7 @@ def _differing_layers(report: VerificationReport) -> Iterable[str]:
     details = []
     for number, device in enumerate(report.devices):
         for check in device.layers:
-            if not check.differences.places or (number and not check.other_device):
+            if not _has_details(check) or (number and not check.other_device):
                 continue
             alike = [device.short_name]
             if number == 0:
@@ -204,17 +223,21 @@ def _differing_layers(report: VerificationReport) -> Iterable[str]:
 def _layer_details(anchor: str, devices: str, check: LayerCheck) -> str:
     found = check.differences
     height, width = found.size
-    tallest = max(found.channels)
     parts = [
         f'<h3 id="{anchor}">{escape(check.name)} '
         f'<span class="{COLOURS[check.verdict]}">{check.verdict}</span> '
         f'<span class="soft">on {escape(devices)}</span></h3>',
         f"<p>{escape(check.explanation)}</p>",
+    ]
+    if not found.places:
+        return "\n".join(parts)
+    parts.append(
         figure(
             channel_bars(found.channels),
-            f"by channel, 0 to {len(found.channels) - 1}; the highest bar is {tallest:,}",
-        ),
-    ]
+            f"by channel, 0 to {len(found.channels) - 1}; the highest bar is "
+            f"{max(found.channels):,}",
+        )
+    )
     if height * width > 1:
         parts.append(
             figure(map_cells(found.cells), f"by row and column of the {height}x{width} map")
@@ -225,15 +248,19 @@ def _layer_details(anchor: str, devices: str, check: LayerCheck) -> str:
 def _place_table(places: Sequence[Place]) -> str:
     titles = ("first places", "expected", "got", "above the threshold", "kind")
     head = "".join(f"<th{_side(title)}>{title}</th>" for title in titles)
-    rows = "".join(
-        f'<tr><td><code>{escape(str(place))}</code></td><td class="number">{place.expected:.9g}'
-        f'</td><td class="number">{place.got:.9g}</td><td class="number">'
-        f"{'' if place.margin is None else f'{place.margin:.3g}'}</td><td>{place.kind}</td></tr>\n"
-        for place in places
-    )
+    rows = []
+    for place in places:
+        margin = "" if place.margin is None else f"{place.margin:.3g}"
+        numbers = (f"{place.expected:.9g}", f"{place.got:.9g}", margin)
+        cells = "".join(
+            f'<td class="number" data-title="{title}">{text}</td>'
+            for title, text in zip(titles[1:4], numbers, strict=True)
+        )
+        name = f'<td class="wide"><code>{escape(str(place))}</code></td>'
+        rows.append(f"<tr>{name}{cells}<td>{place.kind}</td></tr>\n")
     return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}</tbody></table></div>"
+        f'<table class="cards"><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{''.join(rows)}</tbody></table>"
     )
 
 

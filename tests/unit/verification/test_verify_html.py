@@ -104,6 +104,16 @@ def test_a_passed_page_says_so_and_highlights_nothing() -> None:
     assert "mismatch" not in "".join(page.attributes("class"))
 
 
+def test_the_result_comes_before_the_legend_and_each_number_has_its_title() -> None:
+    """On a narrow screen the table's head is gone: each cell says what it holds."""
+    text = html_report(report_of(good_layer(), parted_layer()))
+    assert text.index("parts first at") < text.index("<tbody>") < text.index("What the words mean")
+    assert "@media (max-width: 48rem)" in text
+    page = Page(text)
+    numbers = [attrs for tag, attrs in page.tags if tag == "td" and attrs.get("class") == "number"]
+    assert numbers and all("data-title" in attrs for attrs in numbers)
+
+
 def test_the_page_needs_nothing_else_and_knows_light_and_dark() -> None:
     text = html_report(report_of(parted_layer()))
     for forbidden in ("<script", "http:", "https:", "src=", "@import", "url("):
