@@ -75,6 +75,7 @@ def test_arrays_have_pytorch_s_axes_unless_they_are_maps(name: str, tmp_path: Pa
     assert got.shape == expected.shape
     np.testing.assert_allclose(got, expected, rtol=0, atol=4e-6)
     assert phonebit.verify(module, network, as_map(x.numpy()), layout="nhwc").passed
+    assert phonebit.verify(module, network).passed
 
 
 def returns(keys: Any) -> nn.Module:

@@ -18,6 +18,7 @@ from phonebit.format.reader import read_contents
 from phonebit.network.random_inputs import random_inputs
 from phonebit.verification import LayerCheck, VerificationReport, steps, verify
 from phonebit.verification.comparison import TIE_COUNT, compare_bits, compare_reals
+from phonebit.verification.end_to_end import same_argmax
 from phonebit.verification.report import EndToEndCheck
 
 
@@ -239,3 +240,10 @@ def test_end_to_end_verdicts() -> None:
     assert replace(base, max_abs_difference=1e-6).verdict == "within tolerance"
     assert replace(base, max_abs_difference=0.5).verdict == "float ties"
     assert replace(base, same_argmax=1, unexplained=[1]).verdict == "mismatch"
+
+
+def test_one_of_several_largest_elements_is_the_argmax_of_either_side() -> None:
+    one = np.array([[1, 2, 3], [3, 3, 1], [1, 2, 3], [3, 2, 1]], np.float64)
+    other = np.array([[1, 2, 3], [2.9, 3, 1], [3, 3, 2], [2, 3, 1]], np.float64)
+    assert same_argmax(one, other).tolist() == [True, True, False, False]
+    assert same_argmax(other, one).tolist() == [True, True, False, False]
