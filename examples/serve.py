@@ -7,12 +7,14 @@ Requests that arrive at the same time are computed as one batch::
     curl --data-binary @cat.png http://127.0.0.1:8000/
 
 ``GET /health`` answers 200 while a network is loaded. Ray Serve restarts a replica whose
-``check_health`` fails.
+``check_health`` fails. A body that is too large or too slow is an error of its request (413, 408),
+and so is an image that cannot be computed (400): the others of its batch get their results.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
 import numpy as np
 from ray import serve
@@ -20,6 +22,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from phonebit.batch import BatchPredictor
+from phonebit.errors import DeviceError
+
+MOST_BYTES: Final = 32 << 20
+"""Of a request's body."""
+MOST_SECONDS: Final = 5.0
+"""Until the body is there: requests that wait for theirs take the place of others."""
 
 
 @serve.deployment(
@@ -33,9 +41,21 @@ class Server:
 
     @serve.batch(max_batch_size=64, batch_wait_timeout_s=0.005)
     async def _label(self, images: list[bytes]) -> list[dict[str, Any]]:
+        return self._rows(images)
+
+    def _rows(self, images: list[bytes]) -> list[dict[str, Any]]:
+        """The results of images; what ends all of them is the error of those that it is due to."""
         column = np.empty(len(images), np.object_)
         column[:] = images
-        columns = {name: array.tolist() for name, array in self._predict({"image": column}).items()}
+        try:
+            found = self._predict({"image": column})
+        except DeviceError:
+            raise
+        except Exception as error:
+            if len(images) == 1:
+                return [{"error": f"cannot be computed: {error}"}]
+            return [row for image in images for row in self._rows([image])]
+        columns = {name: array.tolist() for name, array in found.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def check_health(self) -> None:
@@ -44,13 +64,34 @@ class Server:
         self._predict.network(np.zeros((1, *info.shape), "uint8" if info.dtype == "u8" else "f4"))
 
     async def __call__(self, request: Request) -> Response:
-        """Labels of an image file; 400 if it is none."""
+        """Labels of an image file, or the status that says why there are none."""
         if request.url.path == "/health":
             return Response("ok")
-        result = await self._label(await request.body())
-        if result["error"]:
-            return JSONResponse({"error": result["error"]}, status_code=400)
-        return JSONResponse(result)
+        if request.method != "POST":
+            return _refused(405, "send an image with POST", Allow="POST")
+        try:
+            image = await asyncio.wait_for(_body(request), MOST_SECONDS)
+        except TimeoutError:
+            return _refused(408, f"the body was not there after {MOST_SECONDS:g} s")
+        if image is None:
+            return _refused(413, f"an image file has at most {MOST_BYTES} bytes")
+        result = await self._label(image)
+        return _refused(400, result["error"]) if result["error"] else JSONResponse(result)
+
+
+async def _body(request: Request) -> bytes | None:
+    """The body; None, without reading the rest, if it is too large."""
+    parts, left = [], MOST_BYTES
+    async for part in request.stream():
+        left -= len(part)
+        if left < 0:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _refused(status: int, why: str, **headers: str) -> Response:
+    return JSONResponse({"error": why}, status_code=status, headers=headers)
 
 
 def app(arguments: dict[str, str]) -> serve.Application:

@@ -74,6 +74,10 @@ BOMBS: dict[str, tuple[onnx.ModelProto, str]] = {
         single("Reshape", MAP, np.ones(1 << 17, np.int64)),
         "more than 65536",
     ),
+    "pad": (
+        single("Pad", MAP, integers(1 << 19, 0, 0, 0, 0, 0, 0, 0)),
+        "y/.*operations at once",
+    ),
     "pool": (
         single("MaxPool", MAP, kernel_shape=[4096, 4096], pads=[4095] * 4),
         "more than 1e[+]12 operations",

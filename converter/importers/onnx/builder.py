@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.budget import Kind, spend
 from phonebit.converter.importers.onnx.nodes import Node
 from phonebit.converter.importers.torch.calls import Call, call_key, calls_in
 from phonebit.converter.importers.torch.cancellation import Cancellation
@@ -66,7 +67,7 @@ class Builder:
 
         Raises:
             UnsupportedError: The result is too large.
-            ConversionError: It is a constant, and takes more than a file may ask for.
+            ConversionError: It takes more than a file may ask for.
         """
         operands = list(calls_in(list(arguments.values())))
         size = tuple(int(axis) for axis in shape)
@@ -89,6 +90,8 @@ class Builder:
         if key not in self._known:
             if constant:
                 spend_for(call)
+            else:  # where each element lies is computed, and perhaps looked at
+                spend(Kind.OPERATIONS, 4 * math.prod(size), call.name)
             self._known[key] = self._cancellation.simplified(call)
             self.order.append(call)
             if self._known[key] is call:
