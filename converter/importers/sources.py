@@ -131,11 +131,17 @@ def check_source(source: str | os.PathLike[str] | Any, options: ImportOptions) -
 
 
 def missing_options(path: Path, options: ImportOptions) -> list[str]:
-    """What the importer of an existing file needs to be told, one sentence each."""
+    """What the importer of an existing file needs to be told, one sentence each.
+
+    Raises:
+        ConversionError: No option would help.
+    """
     from phonebit.converter.importers.torch.archive import is_program
+    from phonebit.converter.importers.torch.pickled import refuse_torchscript
 
     if framework_of(path, options) != "torch" or is_program(path):
         return []
+    refuse_torchscript(path)
     missing = []
     if options.model is None:
         missing.append(

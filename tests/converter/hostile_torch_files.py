@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import pickle
+import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +28,25 @@ class Payload:
         import os
 
         return os.system, (SHELL,)
+
+
+class Reduced:
+    """An object that is unpickled by a call."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (*self.call, {"a": 1}) if self.call[0] is Built else self.call
+
+
+class Built:
+    """An object whose attributes run a command as they are set."""
+
+    def __setstate__(self, state: Any) -> None:
+        import os
+
+        os.system(SHELL)
 
 
 class Network(nn.Module):
@@ -178,10 +199,13 @@ REFUSED = {
     "raw.pt": NO_TENSORS,
     "pickle.safetensors": "pickle.safetensors: ",
     "bomb.pth": "unpacks to more than the file holds",
-    "script.pt": "TorchScript are code, which is never run",
+    "script.pt": "is a TorchScript archive, which is code and is never run",
 }
 """Hostile files, and what the error message must hold."""
-CONVERTED = ("guard.pt2", "old_example.pt2", "inputs.pt2", "compiled.pt2")
+CONVERTED = (
+    *("guard.pt2", "old_example.pt2", "inputs.pt2", "compiled.pt2"),
+    *("eval.pth", "popen.pth", "build.pth", "import.pth", "legacy_eval.pth"),
+)
 """Those whose payload stands where nothing is read."""
 
 
@@ -208,6 +232,15 @@ def hostile_files() -> Iterator[tuple[str, bytes]]:
     yield "zip.pth", pickled_tensors()
     yield "legacy.pth", pickled_tensors(_use_new_zipfile_serialization=False)
     yield "raw.pt", payload
+    for name, function, arguments in (
+        ("eval", eval, (CODE,)),
+        ("popen", subprocess.Popen, (SHELL, -1, None, None, None, None, None, True, True)),
+        ("import", importlib.import_module, (MARKER,)),
+        ("build", Built, ()),
+    ):
+        yield f"{name}.pth", parameters_and(Reduced(function, arguments))
+    code = Reduced(eval, (CODE,))
+    yield "legacy_eval.pth", parameters_and(code, _use_new_zipfile_serialization=False)
     yield "pickle.safetensors", payload
     yield "bomb.pth", bomb()
     script = io.BytesIO()
@@ -227,6 +260,13 @@ def bomb() -> bytes:
         for name in old.namelist():
             new.writestr(name, old.read(name))
     return result.getvalue()
+
+
+def parameters_and(extra: Any, **options: Any) -> bytes:
+    """The checkpoint of a convolution, with another object next to it."""
+    content = io.BytesIO()
+    torch.save({"best": extra, "state_dict": nn.Conv2d(3, 4, 3).state_dict()}, content, **options)
+    return content.getvalue()
 
 
 def pickled_tensors(**options: Any) -> bytes:

@@ -70,7 +70,9 @@ def _writes(args: tuple[Any, ...]) -> bool:
 
 def _is_output(path: Any) -> bool:
     """The converted network, its temporary name, and where messages go."""
-    return isinstance(path, int) or OUTPUT in str(path) or str(path) == os.devnull
+    name = Path(str(path)).name
+    is_ours = OUTPUT in name or name.startswith(".phonebit-") or str(path) == os.devnull
+    return isinstance(path, int) or is_ours
 
 
 def run(arguments: list[str]) -> tuple[int, str]:

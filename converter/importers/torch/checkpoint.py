@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-import zipfile
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from phonebit.converter.importers.errors import first_line
-from phonebit.converter.importers.torch.archive import bounded_entries, within
-from phonebit.converter.importers.torch.export import quiet
+from phonebit.converter.importers.torch.pickled import STATE_DICT, class_of, pickled
 from phonebit.errors import ConversionError
 
 WRAPPERS: Final = (
@@ -46,7 +44,7 @@ def load_module(path: Path, factory: str) -> tuple[Any, list[str]]:
         ConversionError: The file holds no parameters, they do not fit the module, or the module
             cannot be built.
     """
-    parameters = _parameters(path)
+    parameters = read_parameters(path)
     module = build_module(factory)
     notes = _load(module, parameters, path)
     return module, notes
@@ -94,9 +92,13 @@ def _current_folder() -> Any:
         sys.path.remove(folder)
 
 
-def _parameters(path: Path) -> dict[str, Any]:
-    """The tensors of a checkpoint by name, common prefixes removed."""
-    content = _safetensors(path) if path.suffix.lower() == ".safetensors" else _pickled(path)
+def read_parameters(path: Path) -> dict[str, Any]:
+    """The tensors of a checkpoint by name.
+
+    Raises:
+        ConversionError: The file cannot be read as data, or holds no parameters.
+    """
+    content = _safetensors(path) if path.suffix.lower() == ".safetensors" else pickled(path)
     found = _unwrapped(content)
     if not found:
         raise ConversionError(
@@ -104,32 +106,9 @@ def _parameters(path: Path) -> dict[str, Any]:
             where=str(path),
             expected="a state dict, perhaps under " + ", ".join(WRAPPERS),
             got=_kind(content),
+            hint=STATE_DICT,
         )
     return found
-
-
-def _pickled(path: Path) -> Any:
-    import torch
-
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                bounded_entries(archive, path)
-        with quiet():
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except ConversionError as error:
-        raise within(path, error) from error
-    except OSError as error:
-        raise ConversionError(
-            f"cannot be read: {error.strerror or error}", where=str(path)
-        ) from error
-    except Exception as error:  # damaged archives raise whatever their bytes lead to
-        raise ConversionError(
-            f"is damaged, or holds other objects than tensors ({type(error).__name__})",
-            where=str(path),
-            hint="pickled modules and TorchScript are code, which is never run: save "
-            "module.state_dict(), or torch.export.save() the program as .pt2",
-        ) from error
 
 
 def _safetensors(path: Path) -> Any:
@@ -178,8 +157,8 @@ def _load(module: Any, parameters: dict[str, Any], path: Path) -> list[str]:
     for name in own.keys() & given.keys():
         tensor, shape = given[name], tuple(own[name].shape)
         if tuple(tensor.shape) != shape:
-            if tensor.numel() != math.prod(shape):
-                problems.append(f"{name}: shape {tuple(tensor.shape)} in the file, {shape} needed")
+            if not _same_order(tuple(tensor.shape), shape):
+                problems.append(_unlike(name, tuple(tensor.shape), shape))
                 continue
             notes.append(f"{name}: {tuple(tensor.shape)} in the file, read as {shape}")
         fitting[name] = tensor.reshape(shape)
@@ -187,10 +166,29 @@ def _load(module: Any, parameters: dict[str, Any], path: Path) -> list[str]:
         raise ConversionError(
             problems,
             where=str(path),
-            hint="the factory must build the very network that the file was saved from",
+            hint="the factory must build the very network that the file was saved from, and the "
+            "file must hold its tensors as module.state_dict() has them",
         )
     module.load_state_dict(fitting, strict=False)
     return notes
+
+
+def _same_order(given: tuple[int, ...], needed: tuple[int, ...]) -> bool:
+    """Whether elements in the file's order are in the module's: it is flat, or has the same axes.
+
+    Axes of size 1 do not count.
+    """
+    axes = [[size for size in shape if size != 1] for shape in (given, needed)]
+    return math.prod(given) == math.prod(needed) and (len(axes[0]) <= 1 or axes[0] == axes[1])
+
+
+def _unlike(name: str, given: tuple[int, ...], needed: tuple[int, ...]) -> str:
+    text = f"{name}: shape {given} in the file, {needed} needed"
+    if sorted(given) == sorted(needed):
+        text += "; its axes have another order: save it with .permute() or .t() in the module's"
+    elif math.prod(given) == math.prod(needed):
+        text += "; as many elements, but which is which is not known: save it in that shape"
+    return text
 
 
 def _listed(what: str, names: list[str]) -> list[str]:
@@ -201,6 +199,8 @@ def _listed(what: str, names: list[str]) -> list[str]:
 
 
 def _kind(content: Any) -> str:
+    if class_of(content):
+        return f"an object of {class_of(content)}"
     if isinstance(content, Mapping):
         return "a dict with " + ", ".join(map(str, list(content)[:MAX_LISTED]))
     return type(content).__name__

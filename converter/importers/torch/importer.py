@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.torch.activations import run_exported
 from phonebit.converter.importers.torch.archive import is_program, load_program
-from phonebit.converter.importers.torch.checkpoint import load_module
+from phonebit.converter.importers.torch.checkpoint import load_module, read_parameters
 from phonebit.converter.importers.torch.export import example_tensors, export_module
 from phonebit.converter.importers.torch.functional import decomposed, functional
 from phonebit.converter.importers.torch.program import read_program
@@ -108,6 +108,7 @@ def _open_file(
     if is_program(path):
         return decomposed(load_program(path)), []  # a file may say any shape
     if model is None:
+        read_parameters(path)  # a file that holds none says so
         raise ConversionError(
             "a checkpoint holds parameters, but not the network that they belong to",
             where=str(path),
