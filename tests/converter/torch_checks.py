@@ -100,3 +100,32 @@ def step_names(graph: Graph) -> Sequence[str]:
         for node in graph.nodes
         for step in getattr(getattr(node.op, "epilogue", None), "steps", [])
     ]
+
+
+def assert_same_results(module: nn.Module, *inputs: Tensor, tolerance: float = 0.0) -> Graph:
+    """The outputs of the imported graph are what the module itself returns, in its order.
+
+    Returns:
+        The graph.
+    """
+    with torch.no_grad():
+        expected = module(*(x.clone() for x in inputs))
+    graph = open_torch(module.eval(), example_input=inputs).graph
+    arrays = [_as_value(x) for x in inputs]
+    given = {
+        name: array.reshape(-1, *graph.types[name].shape)
+        for name, array in zip(graph.inputs, arrays, strict=True)
+    }
+    values = run(graph, given, graph.outputs)
+    wanted = expected if isinstance(expected, list | tuple) else [expected]
+    for name, tensor in zip(graph.outputs, wanted, strict=True):
+        array = _as_value(tensor)
+        got = values[name].reshape(array.shape)
+        np.testing.assert_allclose(got, array, rtol=tolerance, atol=tolerance, err_msg=name)
+    return graph
+
+
+def _as_value(tensor: Tensor) -> np.ndarray:
+    """A tensor as ``Network.forward`` has it: maps with their channels last."""
+    array = tensor.detach().numpy()
+    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array

@@ -60,13 +60,15 @@ def _alike(old: int, count: int) -> tuple[int, int] | None:
     """Kernel and stride, if they are the same for all windows."""
     first, end = _windows(old, count)
     kernel, stride = int(end[0]), int(first[1]) if count > 1 else old
-    is_alike = np.all(end - first == kernel) and np.all(np.diff(first) == stride)
+    is_alike = stride > 0 and np.all(end - first == kernel) and np.all(np.diff(first) == stride)
     return (kernel, stride) if is_alike and (old - kernel) // stride + 1 == count else None
 
 
 def _along(context: Context, view: View, axis: int, count: int, is_max: bool, name: str) -> View:
-    """A pool for each window along an axis, side by side."""
+    """A pool for each window along an axis, side by side; windows of one pixel only repeat it."""
     first, end = _windows(view.indices.shape[2 + axis], count)
+    if np.all(end - first == 1):
+        return replace(view, indices=view.indices.take(first, 2 + axis))
     values = []
     for number in range(count):
         part = replace(
@@ -75,6 +77,8 @@ def _along(context: Context, view: View, axis: int, count: int, is_max: bool, na
         part = reduced(context, part, {1 + axis}, "amax" if is_max else "mean", f"{name}/{number}")
         part = relayout(context.emission, part, "channels_first", name)
         values.append(part.value)
+    if count == 1:
+        return part
     height, width, channels = part.hwc
     hwc = (height, width, count * channels)
     value = context.emission.emit(Concat(), values, hwc, name)

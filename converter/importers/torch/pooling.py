@@ -17,7 +17,7 @@ from phonebit.converter.importers.torch.element_positions import (
 )
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pointwise import write
-from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
+from phonebit.converter.importers.torch.rearranging import added, rearrange, rearranged
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import Operator, Shape, Window
 from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad, Reshape
@@ -78,7 +78,7 @@ def pad(context: Context, call: Call) -> Any:
     """constant_pad_nd and pad: pixels get a Pad, channels of zeros are only noted.
 
     Raises:
-        UnsupportedError: Channels are padded with another constant than 0.
+        UnsupportedError: It crops and pads with a constant at once, or more than three axes.
     """
     amounts = [int(amount) for amount in call["pad"]]
     constant = call["mode"] in (None, "constant")
@@ -91,10 +91,10 @@ def pad(context: Context, call: Call) -> Any:
             raise UnsupportedError("crops and pads with a constant at once")
         return rearrange(context, call)
     if any(amounts[spatial:]):
-        if number != 0:
-            raise UnsupportedError(f"pads channels with {number}; expected 0")
         inner = {**call.arguments, "pad": [0] * spatial + amounts[spatial:]}
+        constant = call.apply({**inner, "self": np.zeros(view.indices.shape, np.float32)})
         view = context.real(rearranged(context, call, inner))
+        view = added(context, view, constant, f"{context.emission.name(call)}/channels")
     if not any(amounts[:spatial]):
         return context.viewed(call, view)
     if any(amounts[6:spatial]):

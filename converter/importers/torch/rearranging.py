@@ -16,11 +16,13 @@ from phonebit.converter.importers.torch.element_positions import (
     hwc_of,
 )
 from phonebit.converter.importers.torch.layout import flattened, relayout
+from phonebit.converter.importers.torch.pointwise import affine
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ops import Concat
 
 Tensor = NDArray[Any]
 
+JOINING: Final = frozenset({"cat", "concat", "concatenate", "stack"})
 REARRANGING: Final = frozenset(
     {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "_reshape_alias"}
     | {"flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "broadcast_to"}
@@ -29,7 +31,8 @@ REARRANGING: Final = frozenset(
     | {"flip", "roll", "repeat", "tile", "repeat_interleave", "index_select", "index"}
     | {"pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"}
     | {"upsample_nearest1d", "upsample_nearest2d"}
-    | {"cat", "concat", "concatenate", "stack", "unfold", "im2col"}
+    | {"unfold", "im2col"}
+    | JOINING
 )
 
 
@@ -37,7 +40,7 @@ def rearrange(context: Context, call: Call) -> Any:
     """Any of ``REARRANGING``; splits return lists.
 
     Raises:
-        UnsupportedError: It mixes in constants other than 0, or its indices depend on an input.
+        UnsupportedError: Its indices depend on an input, or images of a batch are mixed.
     """
     return rearranged(context, call, call.arguments)
 
@@ -71,17 +74,37 @@ def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
     ]
     if isinstance(moved, list | tuple):
         return [Value(view.indices.shape, call.dtype, view) for view in results]
-    return context.viewed(call, results[0])
+    return context.viewed(call, _with_constants(context, call, arguments, views, results[0]))
+
+
+def _with_constants(
+    context: Context, call: Call, arguments: dict[str, Any], views: dict[Call, View], view: View
+) -> View:
+    """A joined tensor with zeros in place of its constants, plus these."""
+    if call.op not in JOINING:
+        return view
+
+    def number(operand: Call) -> Tensor:
+        if operand in views:
+            return np.zeros(views[operand].indices.shape, np.float32)
+        tensor: Tensor = context.constants.value(operand)
+        return tensor.astype(np.float32)
+
+    constant = call.apply({name: replace_calls(v, number) for name, v in arguments.items()})
+    return added(context, view, constant, context.emission.name(call))
+
+
+def added(context: Context, view: View, constant: Tensor, name: str) -> View:
+    """A tensor plus a constant of its shape, which is left out where it is 0."""
+    if not constant.any():
+        return view
+    return affine(context, replace(view, quantized=False), np.ones(1, np.float32), constant, name)
 
 
 def _constant_positions(context: Context, call: Call, operand: Call) -> Tensor:
-    """Zeros that are joined to a tensor; or constant indices, as they are."""
+    """Zeros for constants that are joined to a tensor; constant indices as they are."""
     tensor: Tensor = context.constants.value(operand)
-    if call.op not in ("cat", "concat", "concatenate", "stack"):
-        return tensor
-    if bool((tensor != 0).any()):
-        raise UnsupportedError("joins a tensor with constants other than 0")
-    return tensor.astype(np.float64) + ZERO
+    return np.full(tensor.shape, ZERO, np.float64) if call.op in JOINING else tensor
 
 
 def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Call, View]:
