@@ -14,6 +14,7 @@ from hypothesis import settings
 from phonebit.devices.opencl import opencl_devices, opencl_error
 from phonebit.planner.measure import engines, measuring
 from support.opencl_device import FAULT, UNOPTIMIZED
+from support.opencl_library import mapping_library, take_mapping_faults, use_mapping_library
 
 settings.register_profile("phonebit", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("phonebit")
@@ -24,6 +25,26 @@ if not os.environ.get("PHONEBIT_TEST_OPTIMIZED"):
 
 # For tests of benchmarks and recipes. Last, since the root's phonebit/ is not the installed one.
 sys.path.append(str(Path(__file__).parents[1]))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything loads OpenCL. Workers of pytest-xdist inherit the choice."""
+    if config.cache is not None and not hasattr(config, "workerinput"):
+        use_mapping_library(config.cache.mkdir("opencl"))
+
+
+def pytest_report_header() -> str:
+    return f"OpenCL mappings: {'the driver' if mapping_library() is None else 'tests'}'s own memory"
+
+
+@pytest.fixture(autouse=True)
+def shared_memory_by_the_rules() -> Iterator[None]:
+    """A test fails that used memory in a way that OpenCL leaves undefined."""
+    yield
+    faults = take_mapping_faults()
+    assert not faults, "undefined in OpenCL (tests/support/mapping_opencl.cpp):\n" + "\n".join(
+        faults
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

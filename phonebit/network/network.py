@@ -106,8 +106,8 @@ class Network(NetworkLayers):
             plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
                 processors (``phonebit plan`` writes it), or else everything on the GPU.
             sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared
-                virtual memory), "map" (zero-copy), "copy", or "auto": the first of these that the
-                device has.
+                virtual memory), "map" (zero-copy of what one of them writes), "copy", or "auto":
+                the first of these that the device has.
             synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
                 "user_events", or "auto": polling where the device can, but events where it is a
                 pool of CPU threads.

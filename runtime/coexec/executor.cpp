@@ -45,6 +45,7 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
                                       std::chrono::milliseconds(processors.options.sync_limit_ms))),
+      runs_ahead_(synchronizer_->can_run_ahead() && exchange_->can_run_ahead()),
       queue_(processors.context->queue()),
       points_(schedule_.stages().size()) {
   try {
@@ -123,7 +124,7 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
   handed_ = -1;
   size_t enqueued = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
-    const size_t end = schedule_.end_of_queue(enqueued, i, synchronizer_->can_run_ahead());
+    const size_t end = schedule_.end_of_queue(enqueued, i, runs_ahead_);
     const bool is_more = enqueued < end;
     while (enqueued < end) enqueue_stage(enqueued++, clock);
     if (is_more) check(api().clFlush(queue_), "clFlush");
@@ -138,7 +139,7 @@ void Executor::enqueue_stage(size_t index, PassClock* clock) {
   const bool has_commands = exchange_->has_commands_for_cpu(stage);
   const bool cpu_waits = stage.cpu_waits || has_commands;
   const bool gpu_waits = stage.gpu_waits_for > handed_;
-  const bool has_events = clock != nullptr || !synchronizer_->can_run_ahead();
+  const bool has_events = clock != nullptr || !runs_ahead_;
   const bool is_last = has_events && !has_commands && !events_.empty();
   if (cpu_waits || gpu_waits)
     points_[index] = synchronizer_->enqueue_point(cpu_waits ? static_cast<int>(index) : -1,
@@ -221,7 +222,7 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
     const opencl::EventSpan first = opencl::event_span(events_[part.begin]);
     uint64_t from = ended;
     if (part.waits || ended == 0)  // enqueued early, or when the CPU had finished
-      from = std::max(from, synchronizer_->can_run_ahead() ? first.begin : first.queued);
+      from = std::max(from, runs_ahead_ ? first.begin : first.queued);
     ended = opencl::event_span(events_[part.end - 1]).end;
     keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }

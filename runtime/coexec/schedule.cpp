@@ -100,9 +100,11 @@ void Schedule::find_uses(const Model& model) {
   for (const int tensor : inputs_) {
     mutable_use(tensor).written_by_cpu = whole_tensor(model.tensor(tensor));
     mutable_use(tensor).is_published = true;
+    mutable_use(tensor).of_cpu.extend(0);
   }
   std::set<int> written_here;  // by layers of the present stage
-  for (const Stage& stage : stages_) {
+  for (size_t index = 0; index < stages_.size(); ++index) {
+    const Stage& stage = stages_[index];
     written_here.clear();
     for (const auto* parts : {&stage.cpu, &stage.gpu}) {
       for (const PlacedPart& placed : *parts) {
@@ -110,11 +112,13 @@ void Schedule::find_uses(const Model& model) {
           written_here.insert(tensor);
           TensorUse& use = mutable_use(tensor);
           (parts == &stage.cpu ? use.written_by_cpu : use.written_by_gpu) = placed.part;
+          (parts == &stage.cpu ? use.of_cpu : use.of_gpu).extend(static_cast<int>(index));
         }
         const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
         for (size_t i = 0; i < read.size(); ++i) {
           TensorUse& use = mutable_use(read[i]);
           (parts == &stage.cpu ? use.is_read_by_cpu : use.is_read_by_gpu) = true;
+          (parts == &stage.cpu ? use.of_cpu : use.of_gpu).extend(static_cast<int>(index));
           if (written_here.count(read[i]) != 0) continue;
           use.is_published = true;
           extend(parts == &stage.cpu ? use.for_cpu : use.for_gpu,
@@ -127,6 +131,7 @@ void Schedule::find_uses(const Model& model) {
     mutable_use(tensor).is_read_by_cpu = true;
     mutable_use(tensor).is_published = true;
     mutable_use(tensor).for_cpu = whole_tensor(model.tensor(tensor));
+    mutable_use(tensor).of_cpu.extend(static_cast<int>(stages_.size()) - 1);
   }
 }
 

@@ -16,22 +16,24 @@ using loader::Tensor;
 
 namespace {
 
-/// Caches work in lines: a line that both write at a time belongs to one memory only where it is coherent.
-constexpr size_t kCacheLine = 64;
 /// For errors.
 constexpr const char* kWhat = "activations";
 
-/// Whether both views may be one memory. SVM is coherent, so processors may even write neighbouring words, of
-/// which the CPU writes whole ones: what it computes too much is for a view of its own. Mapped memory may not
-/// be coherent: there, what both write must lie in different cache lines.
-bool may_be_one(const Tensor& tensor, const TensorUse& use, const Region& of_cpu, Sharing sharing) {
-  if (!use.is_published || sharing == Sharing::copy) return false;
-  if (!use.written_by_cpu || !use.written_by_gpu) return true;
-  const OutputPart& part = *use.written_by_cpu;
-  if (sharing == Sharing::svm)
-    return part.channel_begin % 32 == 0 &&
-           (part.channel_end % 32 == 0 || part.channel_end == tensor.channels);
-  return of_cpu.runs == 1 && of_cpu.offset % kCacheLine == 0;
+/// Shared virtual memory is coherent, so processors may even write neighbouring words, of which the CPU writes
+/// whole ones: what it computes too much is for a view of its own.
+bool may_both_write(const Tensor& tensor, const OutputPart& of_cpu) {
+  return of_cpu.channel_begin % 32 == 0 &&
+         (of_cpu.channel_end % 32 == 0 || of_cpu.channel_end == tensor.channels);
+}
+
+/// Whether memory can be mapped once in a pass, so that neither processor waits for it: what the GPU has
+/// written, the CPU has waited for. What the CPU writes is mapped when it waits for the queue anyway, and it
+/// must have finished with it where the GPU waits for it.
+bool can_be_mapped(const TensorUse& use, const Schedule& schedule, const TouchOrder& order) {
+  if (!use.written_by_cpu || use.written_by_gpu) return !use.written_by_cpu;
+  const int first = use.of_cpu.first;
+  const bool is_queue_awaited = first == 0 || schedule.stages()[static_cast<size_t>(first)].cpu_waits;
+  return is_queue_awaited && order.stage_of_hand_over(use.of_cpu.last) <= use.of_gpu.first;
 }
 
 }  // namespace
@@ -55,23 +57,39 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
         schedule.use(tensor).is_touched_by_gpu())
       is_half_[static_cast<size_t>(roots_[i])] = true;
   }
-  std::vector<bool> is_one(count, true);
+  allocate(wishes_of(find_ones(schedule, sharing), schedule, sharing), schedule, context, reuse, budget);
+}
+
+std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing sharing) const {
+  const size_t count = model_.tensors.size();
+  std::vector<bool> is_one(count, sharing != Sharing::copy);
+  std::vector<TensorUse> uses(count);  // by root, of all its tensors
   for (size_t i = 0; i < count; ++i) {
-    const auto tensor = static_cast<int>(i);
-    const TensorUse& use = schedule.use(tensor);
+    const TensorUse& use = schedule.use(static_cast<int>(i));
+    if (!use.is_touched_by_cpu() && !use.is_touched_by_gpu()) continue;
     const auto of_root = static_cast<size_t>(roots_[i]);
-    const Region of_cpu = use.written_by_cpu ? region(tensor, *use.written_by_cpu) : Region{};
-    if (use.is_touched_by_cpu() || use.is_touched_by_gpu())
-      is_one[of_root] = is_one[of_root] && may_be_one(model.tensors[i], use, of_cpu, sharing);
+    const bool is_written_by_both = use.written_by_cpu && use.written_by_gpu;
+    if (!use.is_published || (is_written_by_both && !may_both_write(model_.tensors[i], *use.written_by_cpu)))
+      is_one[of_root] = false;
+    TensorUse& all = uses[of_root];
+    if (use.written_by_cpu) all.written_by_cpu = use.written_by_cpu;
+    if (use.written_by_gpu) all.written_by_gpu = use.written_by_gpu;
+    all.of_cpu.extend(use.of_cpu);
+    all.of_gpu.extend(use.of_gpu);
+  }
+  if (sharing == Sharing::map) {
+    const TouchOrder order(schedule);
+    for (size_t i = 0; i < count; ++i) is_one[i] = is_one[i] && can_be_mapped(uses[i], schedule, order);
+    return is_one;
   }
   // Outputs of one layer are one decision: its part on the CPU has the same channels of each.
-  for (const loader::Op& op : model.ops) {
+  for (const loader::Op& op : model_.ops) {
     const std::vector<int> written = analysis::tensors_written(op);
     const bool all = std::all_of(written.begin(), written.end(),
                                  [&](int t) { return is_one[static_cast<size_t>(root(t))]; });
     for (const int tensor : written) is_one[static_cast<size_t>(root(tensor))] = all;
   }
-  allocate(wishes_of(is_one, schedule, sharing), schedule, context, reuse, budget);
+  return is_one;
 }
 
 Region TensorViews::region(int tensor, const OutputPart& part) const {
@@ -111,12 +129,6 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
   const auto touches = [&](std::vector<Touches>& of, int tensor) -> Touches& {
     return of[static_cast<size_t>(root(tensor))];
   };
-  const auto computes = [&](int tensor, Moment moment) {
-    touches(cpu, tensor).by_cpu(moment);
-    if (sharing != Sharing::map) return;
-    touches(cpu, tensor).by_gpu({moment.stage - 1, Moment::kEnd}, {moment.stage});
-    touches(cpu, tensor).by_gpu({order.stage_of_hand_over(moment.stage)});
-  };
   const auto tensors_of = [&](const PlacedPart& placed) {
     std::vector<int> tensors = analysis::tensors_read(model_.ops[placed.op]);
     const std::vector<int> written = analysis::tensors_written(model_.ops[placed.op]);
@@ -134,7 +146,7 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     Moment of_cpu{i}, of_gpu{i};
     for (const PlacedPart& placed : stage.cpu) {
       ++of_cpu.step;
-      for (const int tensor : tensors_of(placed)) computes(tensor, of_cpu);
+      for (const int tensor : tensors_of(placed)) touches(cpu, tensor).by_cpu(of_cpu);
     }
     for (const PlacedPart& placed : stage.gpu) {
       ++of_gpu.step;
@@ -146,8 +158,8 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     for (const Handover& handover : stage.to_gpu)
       hands_over(handover.tensor, {i, Moment::kEnd}, handed, handed);
   }
-  for (const int tensor : schedule.inputs()) computes(tensor, {0});
-  for (const int tensor : schedule.outputs()) computes(tensor, {stages - 1, Moment::kEnd});
+  for (const int tensor : schedule.inputs()) touches(cpu, tensor).by_cpu({0});
+  for (const int tensor : schedule.outputs()) touches(cpu, tensor).by_cpu({stages - 1, Moment::kEnd});
 
   std::vector<Wish> wishes;
   for (size_t i = 0; i < count; ++i) {
@@ -161,13 +173,15 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     if (for_cpu && for_gpu && is_one[i]) {
       Touches both = cpu[i];
       both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
+      if (sharing == Sharing::map) {
+        both.by_gpu({both.first_cpu.stage - 1, Moment::kEnd}, {both.first_cpu.stage});
+        both.by_gpu({order.stage_of_hand_over(both.last_cpu.stage)});
+      }
       const Kind kind = sharing == Sharing::svm ? Kind::svm : Kind::host_accessible;
       wishes.push_back({kind, bytes, both, i, true, true, false});
       continue;
     }
-    const bool is_mapped = for_gpu && sharing == Sharing::map;
-    const Kind of_cpu = is_mapped ? Kind::host_accessible : Kind::host;
-    if (for_cpu) wishes.push_back({of_cpu, bytes, cpu[i], i, true, false, false});
+    if (for_cpu) wishes.push_back({Kind::host, bytes, cpu[i], i, true, false, false});
     if (for_gpu) wishes.push_back({of_gpu, bytes, gpu[i], i, false, true, false});
   }
   return wishes;
@@ -199,8 +213,21 @@ void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& sche
     if (wish.for_gpu) view.gpu = &memory;
     if (!wish.for_cpu) continue;
     view.cpu = &memory;
+    if (memory.kind == Kind::host_accessible) add_mapping(wish, schedule);
     view.address = memory.svm ? static_cast<std::byte*>(memory.svm->data()) : memory.host.data();
   }
+}
+
+void TensorViews::add_mapping(const Wish& wish, const Schedule& schedule) {
+  bool is_written = false;
+  for (size_t i = 0; i < roots_.size(); ++i)
+    is_written |= roots_[i] == static_cast<int>(wish.tensor) &&
+                  schedule.use(static_cast<int>(i)).written_by_cpu.has_value();
+  mapped_.push_back({static_cast<int>(wish.tensor),
+                     views_[wish.tensor].cpu->buffer.get(),
+                     wish.bytes,
+                     {wish.touches.first_cpu.stage, wish.touches.last_cpu.stage},
+                     is_written});
 }
 
 void TensorViews::make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context) {

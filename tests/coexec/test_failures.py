@@ -14,9 +14,10 @@ import pytest
 
 from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices, pyopencl_library
+from phonebit.devices.opencl import opencl_devices
 from support.builders import engine_graphs
 from support.opencl_device import pyopencl_device
+from support.opencl_library import build_library, compiler
 
 HERE = Path(__file__).parent
 
@@ -67,21 +68,11 @@ def test_a_meeting_that_never_happens_ends_polling(model: Path, tmp_path: Path) 
 @pytest.fixture(scope="module")
 def failing_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An OpenCL library that stops launching kernels when it is told to."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler for the library that fails")
+    if compiler() is None:
+        pytest.skip("no C++ compiler for the library that fails")
     pyopencl_device()
-    real = pyopencl_library()
-    # RPATH, unlike RUNPATH, is also where the real library looks for its drivers.
-    linked = ["-l:libOpenCL.so.1"]
-    if real:
-        linked = [str(real), f"-Wl,--disable-new-dtags,-rpath,{real.parent}"]
     library = tmp_path_factory.mktemp("library") / "libfailing_opencl.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", library,
-         HERE / "failing_opencl.c", *linked, "-ldl"],
-        check=True,
-    )  # fmt: skip
+    build_library(HERE / "failing_opencl.cpp", library)
     return library
 
 

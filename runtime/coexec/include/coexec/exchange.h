@@ -27,6 +27,9 @@ class Exchange {
 
   /// Whether for_cpu of the stage holds commands that the CPU must wait for.
   virtual bool has_commands_for_cpu(const Stage&) const { return false; }
+  /// Whether the GPU's work may be in the queue before the CPU has finished what it waits for. Not after
+  /// commands of from_cpu: when they are enqueued, the host must have written what they read or unmap.
+  virtual bool can_run_ahead() const { return false; }
 };
 
 /// All references outlive it. `schedule`'s stages are those that come back in the calls.

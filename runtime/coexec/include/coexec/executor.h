@@ -99,6 +99,7 @@ class Executor {
   opencl::LayerSet gpu_layers_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Synchronizer> synchronizer_;
+  bool runs_ahead_;  // whether work that waits for the CPU is enqueued before the CPU has finished
   std::vector<CpuLayer> cpu_layers_;
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
   cpu::PackedWeights packed_weights_;

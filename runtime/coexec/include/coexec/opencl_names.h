@@ -16,7 +16,7 @@ using opencl::CL_EVENT_COMMAND_EXECUTION_STATUS;
 using opencl::cl_int;
 using opencl::cl_kernel;
 using opencl::CL_MAP_READ;
-using opencl::CL_MAP_WRITE;
+using opencl::CL_MAP_WRITE_INVALIDATE_REGION;
 using opencl::cl_mem;
 using opencl::CL_QUEUED;
 using opencl::cl_uint;

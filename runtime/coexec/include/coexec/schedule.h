@@ -1,6 +1,7 @@
 // A plan made executable: which processor waits for which, and what has to be handed over.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <optional>
 #include <vector>
@@ -36,10 +37,23 @@ struct Stage {
   int gpu_waits_for = -1;
 };
 
+/// From the first to the last.
+struct StageSpan {
+  int first = INT_MAX, last = -1;
+
+  void extend(int stage) { extend(StageSpan{stage, stage}); }
+  void extend(const StageSpan& other) {
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
+  }
+};
+
 /// Who wrote and reads a tensor. Parts as planned; absent: the processor writes none of it.
 struct TensorUse {
   std::optional<OutputPart> written_by_cpu, written_by_gpu;
   bool is_read_by_cpu = false, is_read_by_gpu = false;
+  /// Stages in which a processor writes or reads it.
+  StageSpan of_cpu, of_gpu;
   /// What later stages read, from the first row and channel to behind the last.
   OutputPart for_cpu{INT_MAX, 0, INT_MAX, 0}, for_gpu = for_cpu;
   /// Whether a later stage, or whoever receives results, reads it. Others are private to their writers.

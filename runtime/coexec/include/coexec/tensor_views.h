@@ -23,8 +23,22 @@ enum class Reuse {
   none,       ///< every tensor can be read when a pass has ended
 };
 
+/// Memory that the CPU has in these stages, and the GPU's queue before and after them.
+struct MappedMemory {
+  int tensor;
+  cl_mem buffer;
+  size_t bytes;
+  StageSpan stages;
+  /// Whether the CPU writes all of it before it reads any; else it only reads.
+  bool is_written;
+};
+
 /// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view.
+///
+/// Sharing::map: OpenCL forbids that the GPU uses a buffer of which any part is mapped for writing, or writes
+/// one that is mapped at all. So only tensors that one processor writes are one memory, and are mapped once in
+/// a pass: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
 ///
 /// Below exact precision float tensors that the GPU touches are stored as halves in either view, but for the
 /// network's inputs and outputs. The CPU computes with floats of its own: it converts what is handed over.
@@ -49,6 +63,8 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   /// On the CPU: from its view to the floats it computes with, or back, where it has such.
   void load_floats(const Handover& handover) { convert(handover, true); }
   void store_floats(const Handover& handover) { convert(handover, false); }
+  /// What is mapped for the CPU in a pass; each memory of several tensors at different times.
+  const std::vector<MappedMemory>& mapped() const { return mapped_; }
   /// The memory object that is mapped for the CPU; null where there is nothing to map.
   cl_mem mapped(int tensor) const;
   /// Tells where the tensor has been mapped; pointers into it follow.
@@ -98,9 +114,12 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
   void convert(const Handover& handover, bool to_floats);
+  /// By root: whether both views may be one memory.
+  std::vector<bool> find_ones(const Schedule& schedule, Sharing sharing) const;
   std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
   void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, opencl::Context& context,
                 Reuse reuse, analysis::MemoryBudget& budget);
+  void add_mapping(const Wish& wish, const Schedule& schedule);
   static void make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context);
 
   const loader::Model& model_;
@@ -109,6 +128,7 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   std::vector<View> views_;
   std::vector<Memory> memories_;
   std::vector<Slot> slots_;
+  std::vector<MappedMemory> mapped_;
   size_t bytes_ = 0;
 };
 

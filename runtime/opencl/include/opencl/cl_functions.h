@@ -156,9 +156,6 @@ struct cl_buffer_region {
   REQUIRED(cl_int, clEnqueueWriteBufferRect,                                                                 \
            (cl_command_queue, cl_mem, cl_bool, const size_t*, const size_t*, const size_t*, size_t, size_t,  \
             size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*))                               \
-  REQUIRED(cl_int, clEnqueueCopyBufferRect,                                                                  \
-           (cl_command_queue, cl_mem, cl_mem, const size_t*, const size_t*, const size_t*, size_t, size_t,   \
-            size_t, size_t, cl_uint, const cl_event*, cl_event*))                                            \
   REQUIRED(void*, clEnqueueMapBuffer,                                                                        \
            (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*,        \
             cl_event*, cl_int*))                                                                             \

@@ -31,7 +31,8 @@ enum class Precision {
 enum class Sharing {
   automatic,  ///< svm, map or copy: the first that the device has
   copy,       ///< each has its own memory; regions are read and written through the queue
-  map,  ///< zero-copy: memory that both reach (CL_MEM_ALLOC_HOST_PTR), mapped while the CPU works with it
+  map,  ///< zero-copy where one processor writes a tensor: memory that both reach (CL_MEM_ALLOC_HOST_PTR),
+        ///< mapped while the CPU works with it; else as copy
   svm,  ///< fine-grained shared virtual memory: both write into the same tensors
 };
 
@@ -39,7 +40,7 @@ enum class Sharing {
 enum class Synchronization {
   automatic,    ///< polling where the device can and is no pool of threads, else events
   events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
-  user_events,  ///< all work is enqueued at once, behind user events
+  user_events,  ///< with svm, work is enqueued early, behind user events; else as events
   polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
             ///< 4)
 };
