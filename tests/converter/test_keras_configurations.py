@@ -49,3 +49,21 @@ def test_other_up_sampling_is_refused(tmp_path: Path, interpolation: str | None)
 def test_the_activation_gelu_is_the_exact_one(tmp_path: Path) -> None:
     node = imported(tmp_path, "activation_2", "Activation", activation="gelu")
     assert node.op.epilogue.steps == [Gelu()]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("class_name", "settings", "message"),
+    [
+        ("LayerNormalization", {"rms_scaling": True}, "rms_scaling"),
+        ("Permute", {"dims": [0, 1, 2]}, "dims"),
+        ("Cropping2D", {"cropping": 99}, "to nothing"),
+        ("Embedding", {"input_dim": 4, "output_dim": 3, "mask_zero": True}, "mask_zero"),
+        ("RandomCrop", {}, "RandomCrop are not supported.*tf2onnx"),
+        ("LSTM", {"units": 3}, "expected .steps, features."),
+    ],
+)
+def test_what_a_layer_cannot_express_is_named(
+    tmp_path: Path, class_name: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UnsupportedLayerError, match=message):
+        imported(tmp_path, "re_lu", class_name, **settings)

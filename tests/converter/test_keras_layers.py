@@ -123,6 +123,7 @@ LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "lstm": (lambda k, _: k.LSTM(4), ROW),
     "lstm sequence": (lambda k, _: k.LSTM(4, return_sequences=True, use_bias=False), ROW),
     "lstm backwards": (lambda k, _: k.LSTM(4, return_sequences=True, go_backwards=True), ROW),
+    "lstm states": (lambda k, _: k.LSTM(4, return_sequences=True, return_state=True), ROW),
     "gru": (lambda k, _: k.GRU(4, return_sequences=True), ROW),
     "simple rnn": (lambda k, _: k.SimpleRNN(4, activation="relu"), ROW),
     "bidirectional": (lambda k, _: k.Bidirectional(k.LSTM(4, return_sequences=True)), ROW),

@@ -200,7 +200,6 @@ IGNORED: Final = (
     "NoOp",
     "RandomBrightness",
     "RandomContrast",
-    "RandomCrop",
     "RandomFlip",
     "RandomHeight",
     "RandomRotation",

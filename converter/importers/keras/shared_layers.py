@@ -147,6 +147,8 @@ def _scale_and_shift(layer: Layer, shape: tuple[int, ...]) -> tuple[FloatArray, 
 
 def layer_normalization(layer: Layer) -> Call:
     """LayerNormalization over any axes, which become the last ones."""
+    if layer.config.get("rms_scaling"):
+        raise UnsupportedError("rms_scaling=True is not supported")
     call, rank = layer.input, len(layer.input.shape)
     axes = sorted(layer.axes(layer.config.get("axis", -1), rank))
     order = [*(a for a in range(rank) if a not in axes), *axes]
