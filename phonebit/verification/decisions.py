@@ -36,6 +36,7 @@ ENOUGH: Final = 2048
 """Values of a channel that are compared at least, where the inputs give as many."""
 FAR: Final = 1e3
 """How far from a threshold its sides are asked, in units of the layer's largest value."""
+NO_LIMIT: Final = 1 << 62
 
 Numbers = NDArray[np.float64]
 
@@ -112,12 +113,12 @@ class Decisions:
 
 
 def _loaded(graph: Graph) -> Network:
-    """Exact layers give the same bits on every device, so one that is always there serves."""
+    """On the CPU: exact layers give the same bits on every device. The file is within its limits."""
     refresh_types(graph)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "values.pbit"
         path.write_bytes(to_bytes(graph))
-        return Network.load(path, "cpu")
+        return Network.load(path, "cpu", max_memory_bytes=NO_LIMIT, max_work=float(NO_LIMIT))
 
 
 @dataclass(frozen=True)
