@@ -113,7 +113,7 @@ class Decisions:
 
 
 def _loaded(graph: Graph) -> Network:
-    """On the CPU: exact layers give the same bits on every device. The file is within its limits."""
+    """On the CPU: exact layers give the same bits on every device. The file is within limits."""
     refresh_types(graph)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "values.pbit"
