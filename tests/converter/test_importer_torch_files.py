@@ -342,6 +342,35 @@ def test_branches_on_values_are_explained_with_the_line_that_branches() -> None:
     assert f"({Path(__file__).name}:" in str(caught.value) and "if x.sum() > 0" in str(caught.value)
 
 
+def test_a_mistake_of_the_users_own_gets_no_advice_on_branches() -> None:
+    with pytest.raises(ConversionError) as caught:
+        import_torch(Lambda(lambda m, x: x.view(7) + x.view(7) + x.view(7)), input_shape=SHAPE)
+    text = str(caught.value)
+    assert "torch.where" not in text and "x.view(7)" in text and len(text) < 400
+
+
+def test_layers_without_shapes_are_called_that() -> None:
+    with pytest.raises(ConversionError, match="call the module once with an example"):
+        import_torch(nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), input_shape=SHAPE)
+
+
+def test_assignments_to_data_are_named() -> None:
+    def forward(m: Any, x: Any) -> Any:
+        y = m.conv(x)
+        y.data = torch.where(y.data >= 0, 1.0, -1.0)
+        return y
+
+    with pytest.raises(ConversionError, match=r"assignments to \.data cannot be traced"):
+        import_torch(Lambda(forward, conv=nn.Conv2d(3, 2, 1)), input_shape=SHAPE)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_live_script_is_called_that() -> None:
+    script = torch.jit.trace(nn.Conv2d(3, 2, 1), torch.zeros(SHAPE))
+    with pytest.raises(ConversionError, match="is TorchScript"):
+        import_torch(script, input_shape=SHAPE)
+
+
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Elu, Sigmoid, Softplus
+from phonebit.converter.ops.epilogue.functions import Elu, Exp, Log, Sigmoid, Softplus
 
 Operands = dict[str, Any]
 """By argument name: values of the network, constants as tensors, everything else as it is."""
@@ -99,6 +100,22 @@ def _softplus(context: Context, call: Call, operands: Operands) -> View:
     return write(context, view, Divide(_numbers(beta, view.hwc[2])), name)
 
 
+def _shifted(context: Context, call: Call, operands: Operands) -> View:
+    """log1p, expm1, and powers and logarithms of other bases than e."""
+    name = context.emission.name(call)
+    function, before, after = SHIFTED[call.op]
+    view = context.real(operands["self"])
+    if before != (1, 0):
+        scale, bias = map(_numbers, before)
+        view = affine(context, view, scale, bias, f"{name}/operand")
+    last = name if after == (1, 0) else f"{name}/function"
+    view = write_steps(context, view, [function], last)
+    if last == name:
+        return view
+    scale, bias = map(_numbers, after)
+    return affine(context, view, scale, bias, name)
+
+
 def _hard_gate(context: Context, call: Call, operands: Operands) -> View:
     """min(max(x + 3, 0), 6) / 6, and for hardswish x times that before the division."""
     name = context.emission.name(call)
@@ -116,7 +133,16 @@ def _numbers(value: float, channels: int = 1) -> FloatArray:
     return np.full(channels, value, np.float32)
 
 
+SHIFTED: Final[dict[str, tuple[EpilogueOp, tuple[float, float], tuple[float, float]]]] = {
+    "log1p": (Log(), (1, 1), (1, 0)),
+    "expm1": (Exp(), (1, 0), (1, -1)),
+    "log2": (Log(), (1, 0), (1 / math.log(2), 0)),
+    "log10": (Log(), (1, 0), (1 / math.log(10), 0)),
+    "exp2": (Exp(), (math.log(2), 0), (1, 0)),
+}
+"""A function, and scale and bias of its operand and of its result."""
 CURVES: Final = {
+    **dict.fromkeys(SHIFTED, _shifted),
     **dict.fromkeys(FUNCTIONS, _function),
     "silu": _silu,
     "softplus": _softplus,

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from phonebit.converter.importers.errors import first_line
 from phonebit.errors import ConversionError
+
+MAX_LINE: Final = 100
+"""Characters of the user's source that a message quotes."""
 
 
 @contextlib.contextmanager
@@ -52,6 +56,18 @@ def export_module(module: Any, example: Sequence[Any]) -> Any:
     """
     import torch
 
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ConversionError(
+            "is TorchScript, which torch.export cannot trace",
+            where=type(module).__name__,
+            hint="convert the module of Python that it was made from",
+        )
+    if any(isinstance(p, torch.nn.UninitializedParameter) for p in module.parameters()):
+        raise ConversionError(
+            "has layers whose shapes are not known (LazyLinear, LazyConv2d)",
+            where=type(module).__name__,
+            hint="call the module once with an example, then convert it",
+        )
     other = {str(p.dtype) for p in module.parameters() if p.dtype.is_floating_point}
     if other - {"torch.float32"}:
         raise ConversionError(
@@ -73,16 +89,31 @@ def export_module(module: Any, example: Sequence[Any]) -> Any:
             raise ConversionError(
                 f"torch.export cannot trace the module: {first_line(error)}{_user_line(error)}",
                 where=type(module).__name__,
-                hint="check the shape of the example input; branches on values of tensors must be "
-                "written with torch.where, and no tensor may leave PyTorch (.item(), .numpy())",
+                hint=_advice(error),
             ) from error
+
+
+def _advice(error: Exception) -> str:
+    """What to do about a failed export."""
+    text = str(error).lower()
+    if "fake tensor in the exported program constant" in text:
+        return "assignments to .data cannot be traced: write y = torch.sign(x) and use y"
+    if "data-dependent" in text or "data dependent" in text:
+        return (
+            "branches on values of tensors must be written with torch.where, and no tensor may "
+            "leave PyTorch (.item(), .numpy())"
+        )
+    return "the module must run on the example input: check its shape, and that line"
 
 
 def _user_line(error: Exception) -> str:
     """The innermost line outside PyTorch and PhoneBit that an exception passed."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "packages/torch/" not in f.filename and f.filename != __file__]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {own[-1].line})" if own else ""
+    if not own:
+        return ""
+    line = textwrap.shorten(own[-1].line or "", MAX_LINE, placeholder=" ...")
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {line})"
 
 
 def example_tensors(example_input: Any, input_shape: Sequence[int] | None) -> tuple[Any, ...]:

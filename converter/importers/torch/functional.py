@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections.abc import Collection
 from typing import Any, Final
 
 from phonebit.converter.importers.errors import first_line
@@ -67,6 +68,33 @@ def decomposed(exported: Any) -> Any:
                 f"PyTorch cannot make the program functional: {first_line(error)}",
                 hint="export it with the same version of PyTorch",
             ) from error
+
+
+def in_simpler_operators(exported: Any, known: Collection[str]) -> Any:
+    """The same program with PyTorch's own definitions in place of operators that have no rule.
+
+    Args:
+        exported: A functional program.
+        known: Names of the operators that have one.
+
+    Returns:
+        None if PyTorch defines none of the others by simpler ones.
+    """
+    import torch
+
+    table = torch.export.default_decompositions()
+    unknown = {op: rule for op, rule in table.items() if _plain_name(op) not in known}
+    if not any(node.target in unknown for node in exported.graph.nodes):
+        return None
+    with torch.no_grad(), quiet():
+        try:
+            return exported.run_decompositions(unknown)
+        except Exception:  # a compiler: any exception may escape, and the first error says enough
+            return None
+
+
+def _plain_name(op: Any) -> str:
+    return str(op._schema.name).rpartition(":")[2]
 
 
 def _without_writes(exported: Any) -> Any:

@@ -19,11 +19,15 @@ from phonebit.converter.importers.torch.activations import run_exported
 from phonebit.converter.importers.torch.archive import is_program, load_program
 from phonebit.converter.importers.torch.checkpoint import load_module, read_parameters
 from phonebit.converter.importers.torch.export import example_tensors, export_module
-from phonebit.converter.importers.torch.functional import decomposed, functional
+from phonebit.converter.importers.torch.functional import (
+    decomposed,
+    functional,
+    in_simpler_operators,
+)
 from phonebit.converter.importers.torch.program import read_program
-from phonebit.converter.importers.torch.translation import Translation, translate
+from phonebit.converter.importers.torch.translation import RULES, Translation, translate
 from phonebit.converter.ir import Graph
-from phonebit.errors import ConversionError
+from phonebit.errors import ConversionError, UnsupportedLayerError
 
 Array = NDArray[Any]
 PathLike = str | os.PathLike[str]
@@ -93,10 +97,27 @@ def open_torch(
             raise ConversionError(
                 "cannot be imported", expected="a path, an nn.Module or an ExportedProgram"
             )
-        program = functional(exported)
-        translation = translate(read_program(program), name)
+        program, translation = _translated(functional(exported), name)
         translation.graph.notes[:0] = notes
         return TorchSource(program, translation)
+
+
+def _translated(program: Any, name: str) -> tuple[Any, Translation]:
+    """A functional program, perhaps in simpler operators, and its translation.
+
+    Raises:
+        UnsupportedLayerError: Simpler operators do not help; what is listed are the user's own.
+    """
+    try:
+        return program, translate(read_program(program), name)
+    except UnsupportedLayerError as error:
+        simpler = in_simpler_operators(program, RULES)
+        if simpler is None:
+            raise
+        try:
+            return simpler, translate(read_program(simpler), name)
+        except UnsupportedLayerError:
+            raise error from None
 
 
 def _open_file(

@@ -160,6 +160,9 @@ class _Reader:
         if op == "expand_as":  # only its operand's shape
             op, target = "expand", torch.ops.aten.expand.default
             arguments = {"self": arguments["self"], "size": list(shape)}
+        if op == "copy":  # only its operand's shape, too
+            op, target = "expand", torch.ops.aten.expand.default
+            arguments = {"self": arguments["src"], "size": list(shape)}
         call = Call(
             node.name,
             op,

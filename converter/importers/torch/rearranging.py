@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from phonebit.converter.importers.torch.calls import Call, calls_in, replace_calls
 from phonebit.converter.importers.torch.element_positions import (
     ZERO,
-    UnsupportedError,
     View,
     hwc_of,
 )
@@ -22,11 +21,14 @@ from phonebit.converter.ops import Concat
 
 Tensor = NDArray[Any]
 
-JOINING: Final = frozenset({"cat", "concat", "concatenate", "stack"})
+JOINING: Final = frozenset(
+    {"cat", "concat", "concatenate", "stack", "slice_scatter", "select_scatter", "diagonal_scatter"}
+)
 REARRANGING: Final = frozenset(
     {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "_reshape_alias"}
     | {"flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "broadcast_to"}
     | {"permute", "transpose", "t", "movedim", "moveaxis", "swapaxes", "swapdims", "numpy_T"}
+    | {"diagonal"}
     | {"slice", "select", "narrow", "split", "split_with_sizes", "chunk", "tensor_split", "unbind"}
     | {"flip", "roll", "repeat", "tile", "repeat_interleave", "index_select", "index"}
     | {"pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"}
@@ -117,8 +119,7 @@ def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Ca
         axis = _joined_axis(call, list(views.values()))
         parts = {operand: _joinable(context, view, name, axis) for operand, view in views.items()}
     if len({part.hwc[:2] for part in parts.values()}) > 1:
-        shapes = [operand.shape for operand in parts]
-        raise UnsupportedError(f"joins maps of different sizes: {shapes}")
+        parts = {o: flattened(context.emission, p, f"{name}/operand") for o, p in parts.items()}
     total = sum(part.hwc[2] for part in parts.values())
     hwc = (*next(iter(parts.values())).hwc[:2], total)
     value = context.emission.emit(Concat(), [part.value for part in parts.values()], hwc, name)
@@ -144,7 +145,7 @@ def _joined_axis(call: Call, views: list[View]) -> int | None:
     """The axis that is to become the channels, if maps would differ in size otherwise."""
     shapes = [view.sample().shape for view in views]
     sizes = {hwc_of(shape, "channels_first")[:2] for shape in shapes}
-    if len(sizes) == 1 or min(map(len, shapes)) < 2 or call.op == "stack":
+    if len(sizes) == 1 or min(map(len, shapes)) < 2 or call.op.endswith(("stack", "scatter")):
         return None
     return int(call["dim"] or 0) % len(call.shape) - len(call.shape)
 
