@@ -189,6 +189,8 @@ class Graph:
     preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
     detection: dict[str, DetectionHead] = field(default_factory=dict)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shift: int = field(default=0, init=False, repr=False, compare=False)
 
     def class_count(self) -> int:
         """Classes that the first output tells apart: its channels, unless it gives boxes."""
@@ -197,10 +199,24 @@ class Graph:
         return self.detection[name].classes(channels) if name in self.detection else channels
 
     def producer(self, value: str) -> Node:
-        """The node that defines ``value``."""
-        for node in self.nodes:
-            if value in node.outputs:
-                return node
+        """The node that defines ``value``.
+
+        It is looked for from where it was when the places were noted, shifted as the last one was:
+        passes add and remove nodes on their way along a chain. What is found is sure to be right.
+        """
+        nodes, count = self.nodes, len(self.nodes)
+        if not self._places:
+            self._places = {name: i for i, node in enumerate(nodes) for name in node.outputs}
+        noted = self._places.get(value, 0)
+        start = min(max(noted + self._shift, 0), count)
+        for distance in range(count + 1):
+            for place in (start - distance, start + distance):
+                if 0 <= place < count:
+                    node = nodes[place]
+                    if value in (node.value, node.bits) or value in node.planes:
+                        self._shift = place - noted if value in self._places else self._shift
+                        self._places.setdefault(value, place - self._shift)
+                        return node
         raise KeyError(value)
 
     def consumers(self, value: str) -> list[Node]:

@@ -17,6 +17,9 @@ Form = dict[Any, float]
 MAX_TERMS: Final = 8
 """Longer sums are no estimators, but chains of residual additions: they count as one term."""
 
+IDEMPOTENT: Final = frozenset({"relu", "relu6", "abs", "sign", "floor", "ceil", "round", "trunc"})
+"""Functions that change nothing where they are applied to their own result."""
+
 
 class Cancellation:
     """Knows every call that was seen as a sum with powers of two as factors."""
@@ -25,7 +28,9 @@ class Cancellation:
         self._forms: dict[Call, Form] = {}
 
     def simplified(self, call: Call) -> Call:
-        """The one call that is left of a sum, or the call itself."""
+        """The call that is left of a sum, or of a function applied twice; or the call itself."""
+        if _is_repeated(call):
+            return call["self"]  # type: ignore[no-any-return]
         form = self._form(call)
         if form is None:
             return call
@@ -71,6 +76,15 @@ class Cancellation:
             return None
         form: Form = self._forms.get(value, {value: 1.0})
         return form
+
+
+def _is_repeated(call: Call) -> bool:
+    """Whether it does to its operand what was done to that already, as in relu(relu(x))."""
+    inner = call["self"]
+    if call.op not in IDEMPOTENT or not isinstance(inner, Call) or inner.op != call.op:
+        return False
+    same = all(inner[name] == value for name, value in call.arguments.items() if name != "self")
+    return same and _alike(inner, call)
 
 
 def _alike(term: Any, call: Call) -> bool:
