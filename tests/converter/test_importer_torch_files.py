@@ -354,6 +354,18 @@ def test_layers_without_shapes_are_called_that() -> None:
         import_torch(nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), input_shape=SHAPE)
 
 
+def test_a_module_keeps_nothing_of_its_tracing() -> None:
+    def forward(m: Any, x: Any) -> Any:
+        if not hasattr(m, "latent"):
+            m.latent = m.conv.weight.detach().clone()
+        return F.conv2d(x, torch.sign(m.latent))
+
+    module = Lambda(forward, conv=nn.Conv2d(3, 2, 1)).train()
+    import_torch(module, input_shape=SHAPE)
+    assert not hasattr(module, "latent") and module.training and module.conv.training
+    assert module(torch.ones(SHAPE)).isfinite().all()
+
+
 def test_assignments_to_data_are_named() -> None:
     def forward(m: Any, x: Any) -> Any:
         y = m.conv(x)

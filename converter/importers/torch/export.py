@@ -21,14 +21,22 @@ MAX_LINE: Final = 100
 
 @contextlib.contextmanager
 def evaluation_mode(module: Any) -> Iterator[None]:
-    """A module in eval(); afterwards each part is in the mode in which it was."""
-    modes = [(part, part.training) for part in module.modules()]
+    """A module in eval(); afterwards each part has the mode and the attributes that it had.
+
+    A forward function may keep what it computes, which is no tensor of numbers while it is traced.
+    """
+    before = [
+        (kept, dict(kept))
+        for part in module.modules()
+        for kept in (vars(part), part._parameters, part._buffers)
+    ]
     module.eval()
     try:
         yield
     finally:
-        for part, training in modes:
-            part.training = training
+        for kept, content in before:
+            kept.clear()
+            kept.update(content)
 
 
 @contextlib.contextmanager
