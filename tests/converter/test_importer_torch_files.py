@@ -372,7 +372,7 @@ def test_assignments_to_data_are_named() -> None:
         y.data = torch.where(y.data >= 0, 1.0, -1.0)
         return y
 
-    with pytest.raises(ConversionError, match=r"assignments to \.data cannot be traced"):
+    with pytest.raises(ConversionError, match=r"assigns to \.data, which cannot be traced"):
         import_torch(Lambda(forward, conv=nn.Conv2d(3, 2, 1)), input_shape=SHAPE)
 
 

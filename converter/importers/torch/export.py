@@ -15,6 +15,8 @@ from typing import Any, Final
 from phonebit.converter.importers.errors import first_line
 from phonebit.errors import ConversionError
 
+FAKE_CONSTANT: Final = "fake tensor in the exported program constant"
+"""What PyTorch says of a tensor without numbers that has become a part of the module."""
 MAX_LINE: Final = 100
 """Characters of the user's source that a message quotes."""
 
@@ -94,18 +96,17 @@ def export_module(module: Any, example: Sequence[Any]) -> Any:
         try:
             return torch.export.export(module, tuple(example), strict=False)
         except Exception as error:  # whatever the user's own forward function raises, too
-            raise ConversionError(
-                f"torch.export cannot trace the module: {first_line(error)}{_user_line(error)}",
-                where=type(module).__name__,
-                hint=_advice(error),
-            ) from error
+            text = f"torch.export cannot trace the module: {first_line(error)}{_user_line(error)}"
+            hint = _advice(error)
+            if FAKE_CONSTANT in str(error).lower():
+                text = "the forward function assigns to .data, which cannot be traced"
+                hint = "write y = torch.sign(x) and use y"
+            raise ConversionError(text, where=type(module).__name__, hint=hint) from error
 
 
 def _advice(error: Exception) -> str:
     """What to do about a failed export."""
     text = str(error).lower()
-    if "fake tensor in the exported program constant" in text:
-        return "assignments to .data cannot be traced: write y = torch.sign(x) and use y"
     if "data-dependent" in text or "data dependent" in text:
         return (
             "branches on values of tensors must be written with torch.where, and no tensor may "
