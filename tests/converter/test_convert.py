@@ -127,9 +127,7 @@ def test_strict_lists_every_layer_that_should_be_binary_and_is_not() -> None:
     with pytest.raises(ConversionError) as caught:
         convert_graph(missed_network(), strict=True)
     assert len(caught.value.problems) == 2
-    problem = (
-        "seven_values: trained as binary, but the weights of a filter have more than four values"
-    )
+    problem = "seven_values: trained as binary, but the weights of a filter have more than four"
     assert problem in caught.value.problems[0]
     convert_graph(network(), strict=True)
 
