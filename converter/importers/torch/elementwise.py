@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.torch.arithmetic import ARITHMETIC
+from phonebit.converter.importers.torch.broken_lines import broken_line, fact_of
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.curves import Operands
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
@@ -24,7 +25,7 @@ from phonebit.converter.importers.torch.functions import (
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
 from phonebit.converter.importers.torch.pointwise import affine, write_pieces
 from phonebit.converter.importers.torch.powers import POWERS
-from phonebit.converter.importers.torch.tracked_tensors import Context, Fact, Value
+from phonebit.converter.importers.torch.tracked_tensors import BrokenLine, Context, Fact, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS, write_uniform
 
 QUANTIZERS: Final = frozenset(
@@ -50,7 +51,9 @@ def elementwise(context: Context, call: Call) -> Value:
     depth = context.waiting(operands.values())
     if call.op in COMPARISONS:
         operands = _against_zero(context, call, operands)
-    fact = function_of_one_tensor(call, operands)
+    fact, line = function_of_one_tensor(call, operands), broken_line(call, operands)
+    if line is not None and (fact is None or _is_between(line, fact.root)):
+        fact = fact_of(line) or fact
     unrounded = cache(lambda: function_of_unrounded(call, operands))
 
     def emit() -> View:
@@ -77,7 +80,13 @@ def elementwise(context: Context, call: Call) -> Value:
         is_shared=call.users > 1 and not is_stepped,
         unrounded=unrounded if is_stepped else None,
         depth=depth,
+        line=line,
     )
+
+
+def _is_between(line: BrokenLine, value: Value) -> bool:
+    """Whether a value is made of the tensor that a line starts at."""
+    return value is not line.root and value.as_line().root is line.root
 
 
 def _against_zero(context: Context, call: Call, operands: Operands) -> Operands:

@@ -48,6 +48,12 @@ class Pieces:
             return None
         return np.concatenate([part.factor.reshape(1) for part in self.parts])
 
+    def evaluate(self, x: Tensor) -> Tensor:
+        """The results for a one-dimensional array, of parts with single numbers."""
+        place = np.searchsorted(self.thresholds, x, side="right")
+        results = [part.factor * x if part.linear else part.factor for part in self.parts]
+        return np.choose(place, results)
+
 
 def number_of(constant: Any) -> float:
     """A number, or the only element of an array."""

@@ -21,6 +21,7 @@ from phonebit.converter.importers.torch.element_positions import (
 from phonebit.converter.importers.torch.emission import Emission
 from phonebit.converter.importers.torch.jumps import LARGEST_KEY, Function, evaluate, keys_of
 from phonebit.converter.importers.torch.piecewise_functions import Pieces, identity
+from phonebit.converter.importers.torch.straight_lines import Line
 
 Tensor = Any
 DEEPEST: Final = 32
@@ -47,6 +48,14 @@ class Fact:
     pieces: Pieces | None = None
 
 
+@dataclass(frozen=True)
+class BrokenLine:
+    """A tensor as straight lines of another one, element by element, but for float32's rounding."""
+
+    root: Value
+    line: Line
+
+
 @dataclass(eq=False)
 class Value:
     """A tensor of the network that depends on an input.
@@ -56,6 +65,7 @@ class Value:
     it: others read it, too, so it is computed anyway, and a sign of it comes out of the same node.
     ``unrounded`` is there for steps: the function of the last tensor before the first of them.
     ``depth`` counts the tensors that wait, one for the other, for ``emit``.
+    ``line`` is there where straight lines are known.
     """
 
     shape: tuple[int, ...]
@@ -66,6 +76,7 @@ class Value:
     is_shared: bool = False
     unrounded: Callable[[], Fact | None] | None = None
     depth: int = 0
+    line: BrokenLine | None = None
 
     def as_function(self) -> Fact:
         """Itself as a function of what it was made from, or of itself."""
@@ -75,6 +86,12 @@ class Value:
         """Itself as a function of itself, limited to the range that is known of it."""
         low, high = self.limits()
         return Fact(self, lambda x: np.clip(x, low, high), pieces=identity())
+
+    def as_line(self) -> BrokenLine:
+        """Itself as straight lines of what it was made from, or of itself."""
+        return (
+            BrokenLine(self, Line.identity()) if self.line is None or self.is_shared else self.line
+        )
 
     def limits(self) -> tuple[float, float]:
         """The smallest and largest number that it can have, as far as that is known."""
