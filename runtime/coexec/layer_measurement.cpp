@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "opencl/random_content.h"
+#include "gpu/random_content.h"
 
 namespace phonebit::engine::coexec {
 namespace {
@@ -89,7 +89,7 @@ void LayerMeasurement::make_content() {
   const loader::Model& model = processors_.model;
   std::mt19937 random(1);
   for (const int tensor : executor_->schedule().inputs())
-    inputs_.push_back(opencl::random_content(model.tensor(tensor), 1, random));
+    inputs_.push_back(gpu::random_content(model.tensor(tensor), 1, random));
   for (const int tensor : executor_->schedule().outputs())
     outputs_.emplace_back(model.tensor(tensor).bytes());
 }

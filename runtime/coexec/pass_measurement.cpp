@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "opencl/random_content.h"
+#include "gpu/random_content.h"
 
 namespace phonebit::engine::coexec {
 
@@ -16,7 +16,7 @@ PassTimes measure_pass(const loader::Model& model, int repeats, const Pass& pass
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
   for (const int tensor : model.inputs) {
-    content.push_back(opencl::random_content(model.tensor(tensor), 1, random));
+    content.push_back(gpu::random_content(model.tensor(tensor), 1, random));
     inputs.push_back({content.back().data(), content.back().size()});
   }
   for (const int tensor : model.outputs) {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "opencl/kernel_library.h"
+#include "gpu/kernel_library.h"
 #include "opencl/svm.h"
 #include "types/fail.h"
 
@@ -108,7 +108,7 @@ class PollingSynchronizer final : public Synchronizer {
         queue_(context.queue()),
         memory_(context, sizeof(Flags), "synchronization flags", opencl::SvmMemory::with_atomics),
         kernel_(
-            programs.kernel(kKernel, opencl::assemble(kKernel, {}), opencl::ProgramCache::Language::atomics)),
+            programs.kernel(kKernel, gpu::assemble(kKernel, {}), opencl::ProgramCache::Language::atomics)),
         limit_(limit),
         spins_(0) {
     new (memory_.data()) Flags{};

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "format/pbit_records.h"
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 #include "opencl/program_cache.h"
 #include "types/fail.h"
 
@@ -34,7 +34,7 @@ KeptVerdict::KeptVerdict(const loader::Model& model, const std::string& plan_key
 
 std::optional<Verdict> KeptVerdict::load() const {
   if (directory_.empty()) return std::nullopt;
-  const opencl::StoredBinary stored = opencl::BinaryStore(directory_).load(key_);
+  const gpu::StoredBinary stored = gpu::BinaryStore(directory_).load(key_);
   if (!stored.binary || stored.binary->size() != sizeof(Verdict)) return std::nullopt;
   Verdict verdict{};
   std::memcpy(static_cast<void*>(&verdict), stored.binary->data(), sizeof verdict);
@@ -47,7 +47,7 @@ std::optional<Verdict> KeptVerdict::load() const {
 void KeptVerdict::store(const Verdict& verdict) const {
   if (directory_.empty()) return;
   const std::string bytes(reinterpret_cast<const char*>(&verdict), sizeof verdict);
-  opencl::BinaryStore(directory_).store(key_, bytes);
+  gpu::BinaryStore(directory_).store(key_, bytes);
 }
 
 }  // namespace phonebit::engine::coexec

@@ -136,8 +136,6 @@ std::vector<Device> find_devices() {
 
 }  // namespace
 
-std::string Device::key() const { return name + " | " + platform_name + " | " + driver_version; }
-
 const std::vector<Device>& devices() {
   static const std::vector<Device> found = find_devices();
   return found;

@@ -6,7 +6,7 @@
 #include "backend/host_buffers.h"
 #include "opencl/cl_functions.h"
 #include "opencl/opencl_backend.h"
-#include "opencl/random_content.h"
+#include "gpu/random_content.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {

@@ -6,7 +6,7 @@
 
 #include "format/half.h"
 #include "opencl/layer.h"
-#include "opencl/random_content.h"
+#include "gpu/random_content.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings.h"
-#include "opencl/kernel_selection.h"
+#include "gpu/kernel_selection.h"
 #include "ops/operators.h"
 #include "select.h"
 #include "types/fail.h"
@@ -17,8 +17,8 @@ namespace py = pybind11;
 namespace phonebit::engine::python {
 namespace {
 
-using opencl::KernelChoice;
-using opencl::KernelFamily;
+using gpu::KernelChoice;
+using gpu::KernelFamily;
 
 int number(const py::object& layer, const char* name) { return layer.attr(name).cast<int>(); }
 
@@ -42,7 +42,7 @@ cpu::ConvShape shape_of(const py::object& layer) {
   return shape;
 }
 
-opencl::LayerFacts facts_of(const py::object& layer) {
+gpu::LayerFacts facts_of(const py::object& layer) {
   return {shape_of(layer), number(layer, "groups"), layer.attr("bits").cast<bool>(),
           layer.attr("thresholds").cast<bool>(), layer.attr("operand_channels").cast<std::vector<int>>()};
 }
@@ -102,14 +102,14 @@ std::vector<std::tuple<uint32_t, std::string, std::string, std::string>> operato
 
 std::vector<std::pair<std::string, std::vector<std::string>>> gpu_kernel_families() {
   std::vector<std::pair<std::string, std::vector<std::string>>> result;
-  for (const KernelFamily* const* family = opencl::kKernelFamilies; *family != nullptr; ++family)
+  for (const KernelFamily* const* family = gpu::kKernelFamilies; *family != nullptr; ++family)
     result.push_back({(*family)->op, {(*family)->kernels.begin(), (*family)->kernels.end()}});
   return result;
 }
 
 const KernelFamily& family_of(const py::object& layer) {
   const auto name = layer.attr("family").cast<std::string>();
-  for (const KernelFamily* const* family = opencl::kKernelFamilies; *family != nullptr; ++family) {
+  for (const KernelFamily* const* family = gpu::kKernelFamilies; *family != nullptr; ++family) {
     if (name == (*family)->op) return **family;
   }
   fail(ErrorCode::input, "there are no kernels for '%s'", name.c_str());
@@ -121,7 +121,7 @@ class GpuKernels {
  public:
   GpuKernels(const std::string& name, const std::string& vendor, const std::string& family,
              uint64_t local_bytes, bool has_images, const std::string& tuning)
-      : table_(opencl::TuningTable::parse(tuning, "tuning lines")) {
+      : table_(gpu::TuningTable::parse(tuning, "tuning lines")) {
     device_.name = name;
     device_.vendor = vendor;
     device_.family = family;
@@ -137,26 +137,26 @@ class GpuKernels {
   std::vector<std::pair<std::string, int>> candidates(const py::object& layer, bool is_exact) const {
     std::vector<std::pair<std::string, int>> result;
     for (const KernelChoice& choice :
-         opencl::serving_choices(family_of(layer), facts_of(layer), {device_, is_exact}, table_))
-      result.emplace_back(choice.text(), opencl::channel_grain(choice));
+         gpu::serving_choices(family_of(layer), facts_of(layer), {device_, is_exact}, table_))
+      result.emplace_back(choice.text(), gpu::channel_grain(choice));
     return result;
   }
 
   /// (kernel, global size, local size) of each launch.
-  std::vector<std::tuple<std::string, opencl::Extent, opencl::Extent>> launches(const py::object& layer,
+  std::vector<std::tuple<std::string, gpu::Extent, gpu::Extent>> launches(const py::object& layer,
                                                                                 const std::string& choice,
                                                                                 int pixels,
                                                                                 int channels) const {
-    std::vector<std::tuple<std::string, opencl::Extent, opencl::Extent>> result;
-    for (opencl::PlannedLaunch& launch : opencl::planned_launches(
+    std::vector<std::tuple<std::string, gpu::Extent, gpu::Extent>> result;
+    for (gpu::PlannedLaunch& launch : gpu::planned_launches(
              family_of(layer), facts_of(layer), KernelChoice::parse(choice), pixels, channels))
       result.emplace_back(std::move(launch.kernel), launch.global, launch.local);
     return result;
   }
 
  private:
-  opencl::Device device_{};
-  opencl::TuningTable table_;
+  gpu::DeviceFacts device_{};
+  gpu::TuningTable table_;
 };
 
 }  // namespace
@@ -173,7 +173,7 @@ void define_selection(py::module_& module) {
       "rows_and_channels).");
   module.def("gpu_kernel_families", &gpu_kernel_families, "(family, kernels) of each kind of op.");
   module.def(
-      "built_in_tuning_table", [] { return std::string(opencl::built_in_tuning_table()); },
+      "built_in_tuning_table", [] { return std::string(gpu::built_in_tuning_table()); },
       "The table that comes with the kernels.");
   py::class_<GpuKernels>(module, "GpuKernels", "Which kernels serve on a GPU that need not be here.")
       .def(py::init<const std::string&, const std::string&, const std::string&, uint64_t, bool,

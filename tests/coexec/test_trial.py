@@ -138,7 +138,7 @@ def test_the_verdict_is_kept(files: Files) -> None:
     assert followed["plan_ms"] == 0
 
 
-KEPT = struct.Struct("<8sIIQQ")  # runtime/opencl/binary_store.cpp: magic, version, CRC, two sizes
+KEPT = struct.Struct("<8sIIQQ")  # runtime/gpu/binary_store.cpp: magic, version, CRC, two sizes
 VERDICT = struct.Struct("<i4x3d")  # runtime/coexec/verdict.h: who won, milliseconds of all three
 
 

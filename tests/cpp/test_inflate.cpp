@@ -10,7 +10,7 @@
 
 #include "check_error.h"
 #include "format/inflate.h"
-#include "opencl/kernel_files.h"
+#include "gpu/kernel_files.h"
 
 namespace {
 
@@ -105,13 +105,13 @@ TEST_CASE("broken streams are errors") {
 /// What AddressSanitizer watches: any change gives an error or a text of the right size.
 TEST_CASE("changed streams do no harm") {
   std::mt19937 random_number(7);
-  const Bytes whole(opencl::embedded_stream, opencl::embedded_stream + opencl::embedded_stream_size);
+  const Bytes whole(gpu::embedded_stream, gpu::embedded_stream + gpu::embedded_stream_size);
   for (int i = 0; i < 300; ++i) {
     Bytes stream = whole;
     const size_t changed = random_number() % (i % 2 == 0 ? stream.size() : 80);  // codes are at the beginning
     stream[changed] = static_cast<uint8_t>(stream[changed] ^ 1u << random_number() % 8);
     try {
-      const size_t size = opencl::embedded_text_size;
+      const size_t size = gpu::embedded_text_size;
       const std::string text = expand(stream, size);
       CHECK(text.size() == size);
     } catch (const Error& error) {
@@ -135,7 +135,7 @@ std::string code_of(const std::string& text, const std::string& sign) {
 
 TEST_CASE("embedded files are those of the folder") {
   const std::string folder = PHONEBIT_SOURCE_DIR "/bnn_kernels";
-  const opencl::KernelFiles files = opencl::embedded_files();
+  const gpu::KernelFiles files = gpu::embedded_files();
   CHECK(files.size() > 30);
   CHECK(files.count("tuning.table") == 1);
   for (const auto& file_and_text : files) {

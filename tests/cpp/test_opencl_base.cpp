@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "check_error.h"
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 #include "opencl/cl_api.h"
 #include "opencl/context.h"
 #include "opencl/device.h"
-#include "opencl/kernel_choice.h"
-#include "opencl/kernel_files.h"
-#include "opencl/kernel_library.h"
+#include "gpu/kernel_choice.h"
+#include "gpu/kernel_files.h"
+#include "gpu/kernel_library.h"
 #include "opencl/program_cache.h"
-#include "opencl/tuning_table.h"
+#include "gpu/tuning_table.h"
 #include "temporary_folder.h"
 
 namespace {

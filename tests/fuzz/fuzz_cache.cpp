@@ -8,10 +8,10 @@
 
 #include "../cpp/temporary_folder.h"
 #include "one_pass.h"
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 
-using phonebit::engine::opencl::BinaryStore;
-using phonebit::engine::opencl::StoredBinary;
+using phonebit::engine::gpu::BinaryStore;
+using phonebit::engine::gpu::StoredBinary;
 using phonebit::fuzz::require;
 
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "one_pass.h"
-#include "opencl/tuning_table.h"
+#include "gpu/tuning_table.h"
 #include "types/error.h"
 
 using namespace phonebit::engine;
@@ -11,13 +11,13 @@ using namespace phonebit::engine;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
-    const opencl::TuningTable table = opencl::TuningTable::parse(text, "table");
+    const gpu::TuningTable table = gpu::TuningTable::parse(text, "table");
     const std::string written = table.text();
-    phonebit::fuzz::require(opencl::TuningTable::parse(written, "table").text() == written,
+    phonebit::fuzz::require(gpu::TuningTable::parse(written, "table").text() == written,
                             "a table that was written reads as itself");
-    opencl::Device device;
+    gpu::DeviceFacts device;
     device.name = "device";
-    for (const opencl::TuningEntry& entry : table.entries())
+    for (const gpu::TuningEntry& entry : table.entries())
       table.choices({entry.op, entry.shape, entry.shape}, device);
   } catch (const Error& error) {
     phonebit::fuzz::require(

@@ -9,12 +9,12 @@
 #include "kernel_types.h"
 #include "loader/model.h"
 #include "opencl/context.h"
-#include "opencl/geometry.h"
-#include "opencl/kernel_library.h"
-#include "opencl/kernel_selection.h"
+#include "gpu/geometry.h"
+#include "gpu/kernel_library.h"
+#include "gpu/kernel_selection.h"
 #include "opencl/program_cache.h"
 #include "opencl/tensor_memory.h"
-#include "opencl/test_shape.h"
+#include "gpu/test_shape.h"
 
 namespace phonebit::engine::opencl {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 #include "opencl/context.h"
 #include "types/error.h"
 

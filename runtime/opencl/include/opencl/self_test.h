@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 #include "opencl/context.h"
-#include "opencl/kernel_choice.h"
+#include "gpu/kernel_choice.h"
 #include "opencl/program_cache.h"
 #include "types/device.h"
 #include "types/options.h"

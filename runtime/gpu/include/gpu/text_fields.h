@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Takes the first line off, without its end; false where nothing is left.
 inline bool take_line(std::string_view& text, std::string_view& line) {
@@ -27,4 +27,4 @@ inline bool take_word(std::string_view& text, std::string& word) {
   return true;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

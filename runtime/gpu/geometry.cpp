@@ -1,4 +1,4 @@
-#include "opencl/geometry.h"
+#include "gpu/geometry.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Recursive descent over one `@geometry` or `@channels` line.
 class GeometryParser {
@@ -202,4 +202,4 @@ size_t Geometry::evaluate(const Expression& expression, int pixels, int channels
   return static_cast<size_t>(stack.back());
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

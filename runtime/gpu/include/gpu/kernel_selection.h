@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "kernel_types.h"
-#include "opencl/device.h"
-#include "opencl/geometry.h"
-#include "opencl/kernel_choice.h"
-#include "opencl/tuning_table.h"
+#include "gpu/device_facts.h"
+#include "gpu/geometry.h"
+#include "gpu/kernel_choice.h"
+#include "gpu/tuning_table.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// What decides about a layer's kernels.
 struct LayerFacts {
@@ -28,7 +28,7 @@ struct LayerFacts {
 
 /// What decides about them beside the layer.
 struct Target {
-  const Device& device;
+  const DeviceFacts& device;
   /// Only kernels whose float results have the bits of the CPU backend (binary layers are exact in any case).
   bool is_exact;
 };
@@ -106,4 +106,4 @@ struct PlannedLaunch {
 std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const LayerFacts& layer,
                                             const KernelChoice& choice, int pixels, int channels);
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

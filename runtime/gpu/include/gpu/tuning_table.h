@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "opencl/device.h"
-#include "opencl/kernel_choice.h"
+#include "gpu/device_facts.h"
+#include "gpu/kernel_choice.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 struct TuningEntry {
   std::string op, shape, vendor, family, device;
@@ -29,9 +29,9 @@ class TuningTable {
   /// Puts the entries of `other` before these: where both fit equally well, other's serve.
   void prepend(TuningTable other);
   /// All choices that fit, the most specific first, without duplicates.
-  std::vector<KernelChoice> choices(const TuningQuery& query, const Device& device) const;
+  std::vector<KernelChoice> choices(const TuningQuery& query, const DeviceFacts& device) const;
   /// The lines of the entries that fit a device, as they are parsed, in order.
-  std::vector<std::string> lines(const Device& device) const;
+  std::vector<std::string> lines(const DeviceFacts& device) const;
   const std::vector<TuningEntry>& entries() const { return entries_; }
   /// As it is parsed, one line an entry.
   std::string text() const;
@@ -43,4 +43,4 @@ class TuningTable {
 /// A device name as the table writes it: blanks become underscores.
 std::string table_name(const std::string& device_name);
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

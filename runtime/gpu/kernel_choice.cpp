@@ -1,13 +1,13 @@
-#include "opencl/kernel_choice.h"
+#include "gpu/kernel_choice.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "opencl/kernel_library.h"
-#include "opencl/text_fields.h"
+#include "gpu/kernel_library.h"
+#include "gpu/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 const Tunable* find_tunable(const std::string& kernel, const std::string& name) {
@@ -92,4 +92,4 @@ std::string KernelChoice::full_text() const {
   return full.text();
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

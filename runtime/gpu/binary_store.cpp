@@ -1,4 +1,4 @@
-#include "opencl/binary_store.h"
+#include "gpu/binary_store.h"
 
 #include <atomic>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include "system/calls.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 /// Then the key and the binary. In the machine's byte order: the file never leaves it, and another order
@@ -137,4 +137,4 @@ void BinaryStore::store(const std::string& key, const std::string& binary) const
   if (!is_written || system::replace(temporary, target) != 0) system::remove(temporary);
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

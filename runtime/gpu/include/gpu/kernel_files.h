@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Texts by their paths in bnn_kernels: "binary/bgemv.cl", "tuning.table".
 using KernelFiles = std::map<std::string, std::string, std::less<>>;
@@ -25,4 +25,4 @@ extern const uint8_t embedded_stream[];
 extern const size_t embedded_stream_size;
 extern const size_t embedded_text_size;
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// One `@tune` line.
 struct Tunable {
@@ -41,4 +41,4 @@ std::string_view kernel_text(std::string_view kernel);
 /// have their defaults.
 std::string assemble(std::string_view kernel, const Defines& defines);
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

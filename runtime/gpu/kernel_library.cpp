@@ -1,4 +1,4 @@
-#include "opencl/kernel_library.h"
+#include "gpu/kernel_library.h"
 
 #include <cctype>
 #include <charconv>
@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "opencl/kernel_files.h"
-#include "opencl/text_fields.h"
+#include "gpu/kernel_files.h"
+#include "gpu/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 struct Kernel {
@@ -157,4 +157,4 @@ std::string assemble(std::string_view kernel, const Defines& defines) {
   return text;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

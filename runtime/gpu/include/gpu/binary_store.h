@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// What a look into the store found.
 struct StoredBinary {
@@ -28,4 +28,4 @@ class BinaryStore {
   std::string directory_;
 };
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

@@ -3,9 +3,9 @@
 #include <cctype>
 #include <cstring>
 
-#include "opencl/device.h"
+#include "gpu/device_facts.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -111,4 +111,6 @@ std::string family_of(const DeviceNames& names) {
   return names.is_gpu && !contains(name, "llvmpipe") ? "unknown" : "cpu";
 }
 
-}  // namespace phonebit::engine::opencl
+std::string DeviceFacts::key() const { return name + " | " + platform_name + " | " + driver_version; }
+
+}  // namespace phonebit::engine::gpu

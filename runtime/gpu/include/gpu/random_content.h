@@ -7,7 +7,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// `images` images of a tensor: packed bits with clear tails, bytes, or multiples of 1/8 in [-4, 4].
 inline std::vector<std::byte> random_content(const loader::Tensor& tensor, int images, std::mt19937& random) {
@@ -26,4 +26,4 @@ inline std::vector<std::byte> random_content(const loader::Tensor& tensor, int i
   return content;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

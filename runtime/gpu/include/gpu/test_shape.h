@@ -5,7 +5,7 @@
 
 #include "format/pbit_records.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Sizes that avoid multiples of tiles reach every edge of a kernel; where windows are one run of the map
 /// (1x1, dense), K of floats should be below a chunk, or several chunks and a rest.
@@ -39,4 +39,4 @@ struct TestShape {
   float tolerance = 0.0f;  ///< of float results
 };
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

@@ -1,13 +1,13 @@
-#include "opencl/tuning_table.h"
+#include "gpu/tuning_table.h"
 
 #include <iterator>
 #include <set>
 
 #include "memory/ascending.h"
-#include "opencl/text_fields.h"
+#include "gpu/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 /// A line of the table, or false for an empty one.
@@ -29,7 +29,7 @@ void compare(const std::string& field, const std::string& actual, int weight, in
 }
 
 /// Negative if the entry is not for the device; else greater where it is more specific.
-int device_score(const TuningEntry& entry, const Device& device) {
+int device_score(const TuningEntry& entry, const DeviceFacts& device) {
   int score = 0;
   compare(entry.device, table_name(device.name), 16, score);
   compare(entry.family, device.family, 8, score);
@@ -38,7 +38,7 @@ int device_score(const TuningEntry& entry, const Device& device) {
 }
 
 /// The same for a layer on the device.
-int specificity(const TuningEntry& entry, const TuningQuery& query, const Device& device) {
+int specificity(const TuningEntry& entry, const TuningQuery& query, const DeviceFacts& device) {
   if (entry.op != query.op) return -1;
   int score = device_score(entry, device);
   if (entry.shape == query.signature) {
@@ -79,7 +79,7 @@ void TuningTable::prepend(TuningTable other) {
   entries_ = std::move(other.entries_);
 }
 
-std::vector<KernelChoice> TuningTable::choices(const TuningQuery& query, const Device& device) const {
+std::vector<KernelChoice> TuningTable::choices(const TuningQuery& query, const DeviceFacts& device) const {
   std::vector<const TuningEntry*> fitting;
   std::vector<uint64_t> keys;
   for (const TuningEntry& entry : entries_) {
@@ -103,7 +103,7 @@ std::string TuningTable::text() const {
   return result;
 }
 
-std::vector<std::string> TuningTable::lines(const Device& device) const {
+std::vector<std::string> TuningTable::lines(const DeviceFacts& device) const {
   std::vector<std::string> result;
   for (const TuningEntry& entry : entries_) {
     if (device_score(entry, device) >= 0) result.push_back(line_of(entry));
@@ -119,4 +119,4 @@ std::string table_name(const std::string& device_name) {
   return name.empty() || name == "*" ? "_" : name;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

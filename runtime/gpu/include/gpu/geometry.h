@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "opencl/kernel_choice.h"
-#include "opencl/kernel_library.h"
+#include "gpu/kernel_choice.h"
+#include "gpu/kernel_library.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Work-items in each dimension.
 using Extent = std::array<size_t, 3>;
@@ -46,4 +46,4 @@ class Geometry {
 /// computes all channels always.
 int channel_grain(const KernelChoice& choice);
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

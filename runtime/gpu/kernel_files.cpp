@@ -1,4 +1,4 @@
-#include "opencl/kernel_files.h"
+#include "gpu/kernel_files.h"
 
 #include <dirent.h>
 
@@ -10,7 +10,7 @@
 #include "loader/file_bytes.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 bool ends_in(std::string_view name, std::string_view end) {
@@ -68,4 +68,4 @@ KernelFiles read_kernel_folder(const std::string& folder) {
   return files;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

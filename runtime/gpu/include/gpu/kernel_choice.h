@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 
 /// Kernel and values of its tunables; those not named have their defaults.
 struct KernelChoice {
@@ -24,4 +24,4 @@ struct KernelChoice {
   std::string full_text() const;
 };
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu

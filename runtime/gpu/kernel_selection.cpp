@@ -1,4 +1,4 @@
-#include "opencl/kernel_selection.h"
+#include "gpu/kernel_selection.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include "select.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::opencl {
+namespace phonebit::engine::gpu {
 namespace {
 
 bool serves_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
@@ -23,14 +23,14 @@ bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& cho
 }
 
 /// NVIDIA's tensor cores that count `and`: Turing has `xor` only.
-bool has_tensor_cores(const Device& device) {
+bool has_tensor_cores(const DeviceFacts& device) {
   static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
   return device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
                                                   [&](const char* name) { return device.family == name; });
 }
 
 /// A lane holds a tile's share in registers, and warps that split a window meet in local memory.
-bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice, int most_tile,
+bool serves_mma(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice, int most_tile,
                 int most_shared) {
   const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
@@ -40,7 +40,7 @@ bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelC
 }
 
 /// Rows of the map, and filters, are rows of an image, four words a texel.
-bool serves_image(const cpu::ConvShape& shape, const Device& device) {
+bool serves_image(const cpu::ConvShape& shape, const DeviceFacts& device) {
   const int words = cpu::words(shape.in_c);
   const auto texels = static_cast<size_t>(words / 4);
   const size_t window = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) * texels;
@@ -121,7 +121,7 @@ bool serves_float_mma(const LayerFacts& layer, const Target& target, const Kerne
 
 /// conv2d_f32_run: the map under a work-item's pixels lies in registers, two window rows of a group's weights
 /// and of the map in local memory.
-bool serves_run(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
+bool serves_run(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice) {
   const int64_t row = int64_t{shape.kernel_w} * shape.in_c, step = int64_t{shape.stride_w} * shape.in_c;
   const int64_t pixels = choice.parameter("TILE_PIXELS"), filters = choice.parameter("GROUP_FILTERS");
   const int64_t map = (pixels * choice.parameter("GROUP_SIZE") * 8 / filters - 1) * step + row + 3;
@@ -234,4 +234,4 @@ std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const La
   return launches;
 }
 
-}  // namespace phonebit::engine::opencl
+}  // namespace phonebit::engine::gpu
