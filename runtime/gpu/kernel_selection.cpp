@@ -30,8 +30,8 @@ bool has_tensor_cores(const DeviceFacts& device) {
 }
 
 /// A lane holds a tile's share in registers, and warps that split a window meet in local memory.
-bool serves_mma(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice, int most_tile,
-                int most_shared) {
+bool serves_mma(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice,
+                int most_tile, int most_shared) {
   const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
   return has_tensor_cores(device) && tile <= most_tile && warps * split <= 8 &&

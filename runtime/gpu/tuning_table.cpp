@@ -3,8 +3,8 @@
 #include <iterator>
 #include <set>
 
-#include "memory/ascending.h"
 #include "gpu/text_fields.h"
+#include "memory/ascending.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::gpu {

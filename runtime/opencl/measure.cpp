@@ -4,9 +4,9 @@
 
 #include "analysis/op_tensors.h"
 #include "backend/host_buffers.h"
+#include "gpu/random_content.h"
 #include "opencl/cl_functions.h"
 #include "opencl/opencl_backend.h"
-#include "gpu/random_content.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "format/half.h"
-#include "opencl/layer.h"
 #include "gpu/random_content.h"
+#include "opencl/layer.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {

@@ -144,12 +144,11 @@ class GpuKernels {
 
   /// (kernel, global size, local size) of each launch.
   std::vector<std::tuple<std::string, gpu::Extent, gpu::Extent>> launches(const py::object& layer,
-                                                                                const std::string& choice,
-                                                                                int pixels,
-                                                                                int channels) const {
+                                                                          const std::string& choice,
+                                                                          int pixels, int channels) const {
     std::vector<std::tuple<std::string, gpu::Extent, gpu::Extent>> result;
-    for (gpu::PlannedLaunch& launch : gpu::planned_launches(
-             family_of(layer), facts_of(layer), KernelChoice::parse(choice), pixels, channels))
+    for (gpu::PlannedLaunch& launch : gpu::planned_launches(family_of(layer), facts_of(layer),
+                                                            KernelChoice::parse(choice), pixels, channels))
       result.emplace_back(std::move(launch.kernel), launch.global, launch.local);
     return result;
   }

@@ -16,14 +16,14 @@
 
 #include "check_error.h"
 #include "gpu/binary_store.h"
-#include "opencl/cl_api.h"
-#include "opencl/context.h"
-#include "opencl/device.h"
 #include "gpu/kernel_choice.h"
 #include "gpu/kernel_files.h"
 #include "gpu/kernel_library.h"
-#include "opencl/program_cache.h"
 #include "gpu/tuning_table.h"
+#include "opencl/cl_api.h"
+#include "opencl/context.h"
+#include "opencl/device.h"
+#include "opencl/program_cache.h"
 #include "temporary_folder.h"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "check_error.h"
-#include "opencl/cl_functions.h"
 #include "gpu/kernel_library.h"
+#include "opencl/cl_functions.h"
 #include "opencl/program_cache.h"
 #include "opencl/svm.h"
 #include "opencl_device.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "../cpp/temporary_folder.h"
-#include "one_pass.h"
 #include "gpu/binary_store.h"
+#include "one_pass.h"
 
 using phonebit::engine::gpu::BinaryStore;
 using phonebit::engine::gpu::StoredBinary;

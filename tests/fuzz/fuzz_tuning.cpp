@@ -2,8 +2,8 @@
 // read again.
 #include <string>
 
-#include "one_pass.h"
 #include "gpu/tuning_table.h"
+#include "one_pass.h"
 #include "types/error.h"
 
 using namespace phonebit::engine;

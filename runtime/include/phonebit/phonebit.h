@@ -129,7 +129,8 @@ class Network {
                          Span<const Output>(outputs.begin(), outputs.size()), batch, std::move(done));
   }
   /// The same for one image: `forward_async({pixels}, {scores}, [](const Result<void>& result) { ... })`.
-  Result<Job> forward_async(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs, Done done) {
+  Result<Job> forward_async(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs,
+                            Done done) {
     return forward_async(inputs, outputs, 1, std::move(done));
   }
   /// Passes that run or wait end with Status::cancelled as soon as they can; later ones are not concerned.

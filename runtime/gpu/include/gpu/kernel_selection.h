@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "kernel_types.h"
 #include "gpu/device_facts.h"
 #include "gpu/geometry.h"
 #include "gpu/kernel_choice.h"
 #include "gpu/tuning_table.h"
+#include "kernel_types.h"
 
 namespace phonebit::engine::gpu {
 

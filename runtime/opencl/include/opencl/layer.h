@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel_types.h"
-#include "loader/model.h"
-#include "opencl/context.h"
 #include "gpu/geometry.h"
 #include "gpu/kernel_library.h"
 #include "gpu/kernel_selection.h"
+#include "gpu/test_shape.h"
+#include "kernel_types.h"
+#include "loader/model.h"
+#include "opencl/context.h"
 #include "opencl/program_cache.h"
 #include "opencl/tensor_memory.h"
-#include "gpu/test_shape.h"
 
 namespace phonebit::engine::opencl {
 

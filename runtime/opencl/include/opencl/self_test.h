@@ -7,8 +7,8 @@
 #include <string>
 
 #include "gpu/binary_store.h"
-#include "opencl/context.h"
 #include "gpu/kernel_choice.h"
+#include "opencl/context.h"
 #include "opencl/program_cache.h"
 #include "types/device.h"
 #include "types/options.h"
