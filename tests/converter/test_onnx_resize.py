@@ -58,6 +58,8 @@ def test_sizes_and_pixels_are_those_of_onnx_runtime() -> None:
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_interpolation_takes_factors_that_are_right_in_float32(mode: str) -> None:
+    """ONNX's reference evaluator makes 6 pixels of 10, ONNX Runtime 7."""
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
     assert_equal_to_onnx(negated(resize(10, 0.7, (1, 2, 1, 10), mode=mode)), tolerance=2e-5)
 
 

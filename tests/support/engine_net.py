@@ -31,7 +31,8 @@ class Net:
         """Adds a node; returns its value's name or, with ``value=False``, its bits' name."""
         epilogue = getattr(op, "epilogue", None)
         bits = f"{name}/bits" if epilogue is not None and epilogue.threshold is not None else None
-        node = Node(name, op, list(inputs), value=name if value else None, bits=bits)
+        value_name = name if value else None
+        node = Node(name, op, list(inputs), value=value_name, bits=bits, sources=[name])
         self.graph.nodes.append(node)
         self.graph.types = infer(self.graph)
         return name if value else f"{name}/bits"

@@ -117,8 +117,21 @@ def in_tensor_order(translation: Translation, name: str, array: Array) -> Array:
 
 
 def in_value_order(translation: Translation, value: str, tensor: Array) -> Array | None:
-    """A tensor as the value (N, H, W, C) of the graph; None if it does not have all of it."""
-    array = translation.tensors[value][1].to_value_order(tensor)
+    """A tensor as the value (N, H, W, C) of the graph; None if it does not have all of it.
+
+    Raises:
+        VerificationError: What runs the program computes another shape than the program says.
+    """
+    view = translation.tensors[value][1]
+    if tensor.size != view.indices.size:
+        raise VerificationError(
+            "the source as it is executed here gives another number of elements",
+            where=value,
+            expected=view.indices.size,
+            got=tensor.size,
+            hint="pip install onnxruntime, whose sizes of Resize are those of PyTorch",
+        )
+    array = view.to_value_order(tensor)
     if array is None:
         return None
     kinds = {DataType.BIT: np.int8, DataType.U8: np.uint8}
