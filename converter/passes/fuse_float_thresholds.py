@@ -26,8 +26,8 @@ from phonebit.converter.passes.chains import (
     is_per_channel,
 )
 
-LARGEST_KEY: Final = 0x7F7FFFFF
-"""Bit pattern of the largest number: -LARGEST_KEY..LARGEST_KEY number all numbers, ascending."""
+INFINITY_KEY: Final = 0x7F800000
+"""Bit pattern of +inf: keys -INFINITY_KEY..INFINITY_KEY number all float32 in ascending order."""
 
 
 class FuseFloatThresholds(Pass):
@@ -157,16 +157,17 @@ def float_thresholds(chain: Chain, trend: Directions, count: int = 1) -> FloatAr
 
 
 def _last_number(chain: Chain, side: FloatArray) -> NDArray[np.int64]:
-    """Per channel the key of the last number, from 0 towards ``side``, that chain takes as one.
+    """Per channel the key of the last value, from 0 towards ``side``, that does not become NaN.
 
-    That is the largest of all, unless a step overflows to inf and the next one multiplies by 0.
+    That is inf, unless a slope is 0; or a number, if a step overflows and the next one multiplies
+    by 0.
     """
 
     def is_number(key: NDArray[np.int64]) -> NDArray[np.bool_]:
         row: NDArray[np.bool_] = chain.are_numbers(_float_of_key(key[None]) * side)[0]
         return row
 
-    last = np.full(side.size, LARGEST_KEY, np.int64)
+    last = np.full(side.size, INFINITY_KEY, np.int64)
     first = np.where(is_number(last), last, 0)
     while np.any(last - first > 1):
         middle = (first + last) // 2
