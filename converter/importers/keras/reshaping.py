@@ -33,7 +33,7 @@ def reshape(ctx: LayerContext, arguments: Arguments) -> Tensor:
 
 
 def expand_dims(ctx: LayerContext, arguments: Arguments) -> Tensor:
-    """A new axis of one, behind the batch."""
+    """A new axis of one, after the batch."""
     x, axis = real_tensor(ctx, arguments.get("x")), arguments.get("axis")
     rank = len(x.shape) + 2
     if not isinstance(axis, int) or not -rank <= axis < rank or axis % rank == 0:

@@ -103,7 +103,7 @@ class Layer:
         return self._builder.literal(array.astype(wanted))
 
     def front(self, call: Call) -> Call:
-        """A tensor with its channels behind the batch, as ONNX has them."""
+        """A tensor with its channels after the batch, as ONNX has them."""
         rank = len(call.shape)
         return self.onnx("Transpose", call, perm=[0, rank - 1, *range(1, rank - 1)])
 
@@ -122,7 +122,7 @@ class Layer:
         values = value if isinstance(value, list | tuple) else [value]
         found = [v % rank for v in values if isinstance(v, int) and -rank <= v < rank]
         if len(found) != len(values) or 0 in found:
-            raise UnsupportedError(f"axis={value!r}; expected axes behind the batch of {rank}")
+            raise UnsupportedError(f"axis={value!r}; expected axes after the batch of {rank}")
         return found
 
     def emit(self, results: Sequence[Call], suffix: str = "", inner: str = "") -> list[Tensor]:
@@ -217,7 +217,7 @@ def by_calls(
         inputs: What it reads.
         config: The layer's configuration, unless it is another one.
         suffix: Of its nodes' names.
-        inner: What the value of a single result is called behind the layer's name.
+        inner: What the value of a single result is called after the layer's name.
 
     Raises:
         UnsupportedError: It cannot be expressed.

@@ -25,7 +25,7 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.ops import Conv2D
 
 MOVING: Final = ("/output/", "/slices/")
-"""In the names of nodes that only move elements in front of a convolution or behind it."""
+"""In the names of nodes that only move elements before a convolution or after it."""
 
 
 def conv_transpose(axes: int, ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
