@@ -11,6 +11,9 @@ Columns = Sequence[tuple[str, str | Callable[[Any], str]]]
 """Names, and what a cell says of a row's record: a format of its fields, or a function of it."""
 BLOCK: Final = re.compile(r"\{(\w+)\}")
 """A paragraph that is all filled in: a table, or a list."""
+WORD: Final = re.compile(r"(?:`[^`]*`|[^\s`])+")
+"""What stands between two blanks; code is not broken."""
+WIDTH: Final = 120
 
 
 def records_table(records: Iterable[Any], columns: Columns, texts: int = 1) -> str:
@@ -60,3 +63,29 @@ def _paragraphs(section: str, values: Mapping[str, Any]) -> list[str]:
         if is_wanted or paragraph.startswith("#"):
             kept.insert(0, paragraph.format_map(values))
     return kept
+
+
+def wrapped(page: str) -> str:
+    """A page with prose in lines of at most ``WIDTH`` columns.
+
+    Tables, headings, images and marks are one line each, and stay; paragraphs without a line that
+    is too long stay, too.
+    """
+    return "\n\n".join(map(_wrapped_block, page.split("\n\n")))
+
+
+def _wrapped_block(block: str) -> str:
+    if block.startswith(("|", "#", "!", "<")) or all(len(x) <= WIDTH for x in block.split("\n")):
+        return block
+    return "\n".join(map(_filled_item, re.split(r"\n(?=- )", block)))
+
+
+def _filled_item(item: str) -> str:
+    """A paragraph, or an item of a list, whose lines after the first are indented."""
+    lines, indent = [""], "  " if item.startswith("- ") else ""
+    for word in WORD.findall(item):
+        if lines[-1].strip() and len(lines[-1]) + 1 + len(word) > WIDTH:
+            lines.append(indent + word)
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)

@@ -20,6 +20,7 @@ from benchmarks.conversion import document as conversion
 from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
+from benchmarks.markdown import wrapped
 from benchmarks.mobile_isa import document as mobile_isa
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
@@ -74,12 +75,13 @@ def main() -> int:
     pages = {}
     for name, (title, sections) in PAGES.items():
         parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
-        pages[FOLDER / name] = "\n\n".join(parts) + "\n"
-    written = {"speed": peers.readme_claim(), "table": peers.readme_table()}
+        pages[FOLDER / name] = wrapped("\n\n".join(parts) + "\n")
+    claims = {"speed": peers.readme_claim(), "table": peers.readme_table()}
+    written = {name: wrapped(text) for name, text in claims.items()}
     pages[README] = with_parts(README.read_text(), written)
     for name, chart in CHARTS.items():
         pages[IMAGES / f"{name}.svg"] = chart()
-    pages[ROOT / "docs" / "networks.md"] = conversion.overview()
+    pages[ROOT / "docs" / "networks.md"] = wrapped(conversion.overview())
     if options.check:
         stale = [path for path, text in pages.items() if not is_same(path, text)]
         for path in stale:

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.markdown import filled, markdown_table
+from benchmarks.markdown import (
+    WIDTH,
+    filled,
+    markdown_table,
+    wrapped,
+)
 
 TEMPLATE = """# {title}
 
@@ -67,3 +72,18 @@ def test_the_first_heading_stays(tmp_path: Path) -> None:
     template = tmp_path / "page.md"
     template.write_text("# T\n\nProse:\n\n{table}\n")
     assert filled(template, {"table": ""}) == "# T"
+
+
+def test_prose_is_wrapped_and_code_in_it_is_not_broken() -> None:
+    prose = "word " * 22 + "`code of several words` and " + "word " * 30
+    lines = wrapped(f"# Title\n\n{prose}\n\n- one\n- {prose}\n\n| {prose} |").split("\n")
+    assert lines[:2] == ["# Title", ""] and lines[-1] == f"| {prose} |"
+    assert all(len(line) <= WIDTH for line in lines[:-1])
+    assert lines[3].startswith("`code of several words` and word")
+    item = lines[lines.index("- one") + 1 : -2]
+    assert item[0].startswith("- word") and all(line.startswith("  ") for line in item[1:])
+    assert " ".join(" ".join(item).split()) == f"- {prose}".strip()
+
+
+def test_short_lines_stay() -> None:
+    assert wrapped("one\ntwo\n\n- three\n") == "one\ntwo\n\n- three\n"
