@@ -207,11 +207,8 @@ void NetworkBuilder::add_activation(std::vector<StepRecord>& steps, Activation a
       step.constant_a = writer_.constant(DataType::kF32, slopes);
       return steps.push_back(step);
     }
-    case Activation::sigmoid:
-      return steps.push_back(step_of(StepKind::kSigmoid));
-    case Activation::tanh:
-      return steps.push_back(step_of(StepKind::kTanh));
   }
+  steps.push_back(step_of(function_of(activation)->kind));
 }
 
 void NetworkBuilder::check_added(const Epilogue& epilogue, const TensorInfo& out,

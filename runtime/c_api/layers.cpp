@@ -14,7 +14,9 @@ using namespace phonebit::engine::c_api;
 namespace builder = phonebit::engine::builder;
 
 static_assert(static_cast<int>(builder::NormArithmetic::torch) == PHONEBIT_NORM_TORCH);
-static_assert(static_cast<int>(builder::Activation::tanh) == PHONEBIT_ACTIVATION_TANH);
+static_assert(static_cast<int>(builder::Activation::prelu) == PHONEBIT_ACTIVATION_PRELU);
+static_assert(builder::function_of(builder::Activation{PHONEBIT_ACTIVATION_TANH})->kind ==
+              phonebit::engine::format::StepKind::kTanh);
 static_assert(static_cast<int>(builder::OutputKind::signs) == PHONEBIT_OUTPUT_SIGNS);
 
 struct phonebit_builder {
@@ -52,6 +54,14 @@ builder::BatchNorm norm_of(const phonebit_batch_norm& given_norm) {
   return norm;
 }
 
+builder::Activation activation_of(phonebit_activation number) {
+  const auto activation = static_cast<builder::Activation>(number);
+  if ((number < 0 || activation > builder::Activation::prelu) && builder::function_of(activation) == nullptr)
+    phonebit::engine::fail(phonebit::engine::ErrorCode::input,
+                           "activation: got %d, expected a PHONEBIT_ACTIVATION_...", number);
+  return activation;
+}
+
 /// An epilogue together with the norm that it points to.
 struct OwnEpilogue {
   builder::BatchNorm norm;
@@ -68,7 +78,7 @@ struct OwnEpilogue {
       epilogue.norm = &norm;
     }
     epilogue.added = source.added;
-    epilogue.activation = enumerator(source.activation, builder::Activation::tanh, "activation");
+    epilogue.activation = activation_of(source.activation);
     epilogue.slopes = floats(source.slopes, "slopes");
   }
   OwnEpilogue(const OwnEpilogue&) = delete;

@@ -175,12 +175,22 @@ void check_activation(Activation activation, float (*expected)(float), float tol
   for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected(values[i])) <= tolerance);
 }
 
+/// Numbers are part of the interface.
+static_assert(PHONEBIT_ACTIVATION_SIGMOID == 5 && PHONEBIT_ACTIVATION_TANH == 6);
+static_assert(PHONEBIT_ACTIVATION_GELU_TANH == 9 && PHONEBIT_ACTIVATION_MISH == 16);
+
 TEST_CASE("activations") {
   check_activation(Activation::relu, [](float v) { return std::max(v, 0.0f); }, 0);
   check_activation(Activation::hard_tanh, [](float v) { return std::min(std::max(v, -1.0f), 1.0f); }, 0);
   // Polynomials in the engine: some units in the last place of numbers up to 1.
   check_activation(Activation::sigmoid, [](float v) { return 1 / (1 + std::exp(-v)); }, 1e-6f);
   check_activation(Activation::tanh, [](float v) { return std::tanh(v); }, 1e-6f);
+  check_activation(Activation::round, [](float v) { return std::nearbyint(v); }, 0);
+  check_activation(Activation::exp, [](float v) { return std::exp(v); }, 1e-5f);
+  check_activation(Activation::elu, [](float v) { return v < 0 ? std::expm1(v) : v; }, 1e-6f);
+  check_activation(Activation::softplus, [](float v) { return std::log1p(std::exp(v)); }, 1e-6f);
+  check_activation(Activation::mish, [](float v) { return v * std::tanh(std::log1p(std::exp(v))); }, 1e-6f);
+  check_activation(Activation::gelu, [](float v) { return v / 2 * std::erfc(-v * std::sqrt(0.5f)); }, 1e-6f);
 }
 
 TEST_CASE("facts") {
@@ -276,7 +286,8 @@ TEST_CASE("misused convolutions") {
   with("this name is taken", [](Misuse& m) { m.conv.name = "bits"; });
   with("activation in front of the sign",
        [](Misuse& m) { m.epilogue.activation = PHONEBIT_ACTIVATION_RELU; });
-  with("activation: got 7", [](Misuse& m) { m.epilogue.activation = 7; });
+  with("activation: got 17", [](Misuse& m) { m.epilogue.activation = 17; });
+  with("activation: got -1", [](Misuse& m) { m.epilogue.activation = -1; });
   with("output: got 2", [](Misuse& m) { m.epilogue.output = 2; });
   with("'x' is f32 of 5x5x4, expected f32 of 3x3x2", [](Misuse& m) { m.epilogue.added = m.values; });
   with("scale has 3 numbers", [](Misuse& m) { m.epilogue.scale = {m.numbers.data(), 3}; });

@@ -49,6 +49,10 @@ def viewed_before(m: nn.Module, x: Tensor) -> Tensor:
     return y[:, :4] - halves
 
 
+def functions(m: nn.Module, x: Tensor) -> Tensor:
+    return m.conv(x).round_().abs_().sqrt_()
+
+
 def constant(m: nn.Module, x: Tensor) -> Tensor:
     return x.clone().add_(torch.tensor(0.5))
 
@@ -71,7 +75,7 @@ def parameter(m: nn.Module, x: Tensor) -> Tensor:
     return x + shift.clone() * 2 + F.relu(shift.contiguous().view(1, 8, 3, 4), inplace=True)
 
 
-REPLACED = [activated, added_to, read_before, viewed_before, constant]
+REPLACED = [activated, added_to, read_before, viewed_before, functions, constant]
 LEFT = [viewed_later, written_through_a_view, parameter]
 
 
@@ -157,6 +161,7 @@ IN_PLACE_LAYERS = [
     nn.Hardswish(inplace=True),
     nn.ELU(inplace=True),
     nn.SiLU(inplace=True),
+    nn.Mish(inplace=True),
 ]
 
 

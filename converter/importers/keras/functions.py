@@ -252,7 +252,10 @@ _ROWS: Final[tuple[tuple[Function, tuple[str, ...], tuple[str, ...]], ...]] = (
     (squeeze, ("x", "axis", "name"), ("compat.v1.squeeze", "Squeeze")),
     *((_by_rule(rule), parameters, names) for rule, parameters, names in shared_functions.ROWS),
     *((_activation(ACTIVATIONS[kind]), ("x",), names) for kind, names in _ACTIVATIONS.items()),
-    *((_activation(element_function(n)), ("x",), _spellings(n)) for n in ELEMENT_FUNCTIONS),
+    *(
+        (_activation(element_function(n)), ("x",), _spellings(n))
+        for n in ELEMENT_FUNCTIONS["keras"]
+    ),
 )
 """A function, its parameters in the order of positional arguments, and how it is spelled."""
 

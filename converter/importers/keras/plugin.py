@@ -218,8 +218,8 @@ class CustomLayer:
 
     def function(self, x: Tensor, name: str, **arguments: object) -> Tensor:
         """A function without weights by its name in TensorFlow: "sigmoid", "tanh", "round"."""
-        if name not in FUNCTIONS:
-            known = ", ".join(sorted(FUNCTIONS))
+        if name not in FUNCTIONS["keras"]:
+            known = ", ".join(sorted(FUNCTIONS["keras"]))
             raise UnsupportedError(f"function {name!r} is not supported; known: {known}")
         return self._step(name, x, function_of_call(name, arguments))
 

@@ -221,7 +221,7 @@ def _clamp(low: float, high: float) -> Activation:
 
 
 def element_function(name: str) -> Activation:
-    """One of ``ops.epilogue.FUNCTIONS`` by its name."""
+    """One of ``ops.epilogue.FUNCTIONS`` by its name in Keras."""
 
     def emit(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
         return ctx.step(x, function_of_call(name, parameters), suffix=suffix)
@@ -230,9 +230,9 @@ def element_function(name: str) -> Activation:
 
 
 def function_of_call(name: str, arguments: Parameters) -> EpilogueOp:
-    """A key of ``FUNCTIONS`` as Keras calls it with these arguments."""
+    """A function by its name in Keras, as called with these arguments."""
     try:
-        return FUNCTIONS[name].of_call(arguments)
+        return FUNCTIONS["keras"][name].of_call(arguments)
     except ValueError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -243,7 +243,7 @@ def _in_shared_terms(rule: Rule) -> Activation:
 
 ACTIVATIONS: Final[dict[str, Activation]] = {
     **{name: _in_shared_terms(rule) for name, rule in shared_layers.ACTIVATIONS.items()},
-    **{name: element_function(name) for name in FUNCTIONS if FUNCTIONS[name].is_activation},
+    **{name: element_function(name) for name, f in FUNCTIONS["keras"].items() if f.is_activation},
     **{name: _clamp(*limits) for name, limits in _LIMITS.items()},
     "exponential": element_function("exp"),
     "ReLU": relu,

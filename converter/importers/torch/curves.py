@@ -46,7 +46,7 @@ def _function(context: Context, call: Call, operands: Operands) -> View:
 
 def _step(call: Call, **changes: float) -> EpilogueOp:
     try:
-        return FUNCTIONS[call.op].of_call({**call.arguments, **changes})
+        return FUNCTIONS["torch"][call.op].of_call({**call.arguments, **changes})
     except ValueError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -143,7 +143,7 @@ SHIFTED: Final[dict[str, tuple[EpilogueOp, tuple[float, float], tuple[float, flo
 """A function, and scale and bias of its operand and of its result."""
 CURVES: Final = {
     **dict.fromkeys(SHIFTED, _shifted),
-    **dict.fromkeys(FUNCTIONS, _function),
+    **dict.fromkeys(FUNCTIONS["torch"], _function),
     "silu": _silu,
     "softplus": _softplus,
     "log_sigmoid": _log_sigmoid,

@@ -16,12 +16,13 @@ from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.calls import FLOATS
 from phonebit.converter.importers.torch.export import quiet
 from phonebit.converter.importers.torch.nodes import op_name, type_of
+from phonebit.converter.ops.epilogue import FUNCTIONS
 from phonebit.errors import ConversionError
 
 ELEMENT_BY_ELEMENT: Final = frozenset(
-    {"add", "sub", "mul", "div", "neg", "abs", "clamp", "clamp_min", "clamp_max"}
-    | {"relu", "relu6", "leaky_relu", "hardtanh", "elu", "celu", "silu", "mish"}
-    | {"hardsigmoid", "hardswish", "sigmoid", "tanh"}
+    {name for name, function in FUNCTIONS["torch"].items() if function.has_inplace}
+    | {"add", "sub", "mul", "div", "neg", "abs", "clamp", "clamp_min", "clamp_max"}
+    | {"relu", "relu6", "leaky_relu", "hardtanh", "celu", "silu", "hardsigmoid", "hardswish"}
 )
 """Operators whose form in place ("add_") differs in nothing else, if all its tensors are floats."""
 IN_PLACE: Final = frozenset(f"{name}_" for name in (*ELEMENT_BY_ELEMENT, "detach"))

@@ -30,6 +30,7 @@ from phonebit.converter.importers.torch.piecewise_functions import (
 from phonebit.converter.importers.torch.program import CASTS
 from phonebit.converter.importers.torch.tracked_tensors import Fact, Value
 from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops.epilogue import FUNCTIONS
 
 Tensor = NDArray[Any]
 
@@ -38,8 +39,8 @@ STEPS: Final = frozenset(
 )
 MONOTONE: Final = (
     STEPS
-    | {"add", "sub", "rsub", "mul", "div", "neg", "sigmoid", "tanh", "hardsigmoid"}
-    | {"exp", "elu", "selu", "celu", "softplus"}
+    | {name for name, function in FUNCTIONS["torch"].items() if function.is_monotone}
+    | {"add", "sub", "rsub", "mul", "div", "neg", "hardsigmoid", "selu", "celu"}
     | {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "maximum", "minimum"}
 )
 MASKED: Final = frozenset({"where", "masked_fill", "index_put"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Literal, Self, get_args
 
 import numpy as np
 
@@ -15,18 +15,39 @@ from phonebit.converter.records import RecordReader, RecordWriter
 from phonebit.format.records import StepKind
 
 
+@dataclass(frozen=True)
+class Names:
+    """What frameworks call a function; None where it is no operator, or one with attributes.
+
+    TensorFlow Lite's operators are imported as ONNX's.
+    """
+
+    keras: str
+    torch: str
+    onnx: str | None = None
+    tflite: str | None = None
+
+
+Framework = Literal["keras", "torch", "onnx", "tflite"]
+
+
 @dataclass
 class Function(EpilogueOp):
     """A function of v alone.
 
     Attributes:
-        name: What Keras and PyTorch call it: how their importers, and plug-ins, find it.
+        names: How importers find it, and plug-ins, by Keras' name.
         is_activation: Whether Keras knows it as an activation, too.
+        is_monotone: Whether a larger number never has a smaller result: a sign or a quantizer
+            after it can become thresholds. What is no number for some v is not monotone.
+        has_inplace: Whether PyTorch has a form in place, too ("exp_").
         steepest: Its largest slope, or 1.
     """
 
-    name: ClassVar[str]
+    names: ClassVar[Names]
     is_activation: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
+    has_inplace: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
 
     @classmethod
@@ -57,7 +78,7 @@ class Sigmoid(Function):
     """1 / (1 + exp(-v))."""
 
     kinds = (StepKind.SIGMOID,)
-    name = "sigmoid"
+    names = Names(keras="sigmoid", torch="sigmoid", onnx="Sigmoid", tflite="LOGISTIC")
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         with np.errstate(over="ignore"):  # exp(+big) = inf gives the right answer: 0
@@ -69,7 +90,7 @@ class Tanh(Function):
     """Hyperbolic tangent."""
 
     kinds = (StepKind.TANH,)
-    name = "tanh"
+    names = Names(keras="tanh", torch="tanh", onnx="Tanh", tflite="TANH")
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return np.tanh(value)
@@ -80,7 +101,7 @@ class Round(Function):
     """The nearest integer, halves to even."""
 
     kinds = (StepKind.ROUND,)
-    name = "round"
+    names = Names(keras="round", torch="round", onnx="Round", tflite="ROUND")
     is_activation = False
     makes_steps = True
 
@@ -110,7 +131,8 @@ class Gelu(Function):
     """
 
     kinds = (StepKind.GELU, StepKind.GELU_TANH)
-    name = "gelu"
+    names = Names(keras="gelu", torch="gelu")
+    is_monotone = False
     steepest = 1.13
     approximate: bool = False
 
@@ -147,7 +169,7 @@ class Exp(Function):
     """e to the power of v."""
 
     kinds = (StepKind.EXP,)
-    name = "exp"
+    names = Names(keras="exp", torch="exp", onnx="Exp", tflite="EXP")
     is_activation = False
     steepest = math.inf
 
@@ -161,7 +183,8 @@ class Log(Function):
     """The natural logarithm."""
 
     kinds = (StepKind.LOG,)
-    name = "log"
+    names = Names(keras="log", torch="log", onnx="Log", tflite="LOG")
+    is_monotone = False
     is_activation = False
     steepest = math.inf
 
@@ -175,7 +198,8 @@ class Sqrt(Function):
     """The square root."""
 
     kinds = (StepKind.SQRT,)
-    name = "sqrt"
+    names = Names(keras="sqrt", torch="sqrt", onnx="Sqrt", tflite="SQRT")
+    is_monotone = False
     is_activation = False
     steepest = math.inf
 
@@ -189,7 +213,8 @@ class Reciprocal(Function):
     """1 / v."""
 
     kinds = (StepKind.RECIPROCAL,)
-    name = "reciprocal"
+    names = Names(keras="reciprocal", torch="reciprocal", onnx="Reciprocal")
+    is_monotone = False
     is_activation = False
     steepest = math.inf
 
@@ -203,7 +228,7 @@ class Elu(Function):
     """v, below 0 exp(v) - 1; other multiples of that are a PReLU behind it."""
 
     kinds = (StepKind.ELU,)
-    name = "elu"
+    names = Names(keras="elu", torch="elu")
 
     @classmethod
     def of_call(cls, arguments: Mapping[str, object]) -> Self:
@@ -221,7 +246,8 @@ class Softplus(Function):
     """log(1 + exp(v))."""
 
     kinds = (StepKind.SOFTPLUS,)
-    name = "softplus"
+    names = Names(keras="softplus", torch="softplus", onnx="Softplus")
+    has_inplace = False
 
     @classmethod
     def of_call(cls, arguments: Mapping[str, object]) -> Self:
@@ -239,7 +265,8 @@ class Mish(Function):
     """v tanh(log(1 + exp(v)))."""
 
     kinds = (StepKind.MISH,)
-    name = "mish"
+    names = Names(keras="mish", torch="mish", onnx="Mish")
+    is_monotone = False
     steepest = 1.09
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
@@ -247,5 +274,10 @@ class Mish(Function):
             return value * np.tanh(np.logaddexp(np.float32(0), value))
 
 
-FUNCTIONS: Final = {each.name: each for each in Function.__subclasses__()}
-"""By what frameworks call them."""
+FUNCTIONS: Final[dict[Framework, dict[str, type[Function]]]] = {
+    framework: {
+        name: each for each in Function.__subclasses__() if (name := getattr(each.names, framework))
+    }
+    for framework in get_args(Framework)
+}
+"""For each framework by what it calls them."""

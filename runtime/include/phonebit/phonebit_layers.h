@@ -37,15 +37,6 @@ struct BatchNorm {
   NormArithmetic arithmetic = NormArithmetic::keras;
 };
 
-enum class Activation : int32_t {
-  none = PHONEBIT_ACTIVATION_NONE,
-  relu = PHONEBIT_ACTIVATION_RELU,
-  relu6 = PHONEBIT_ACTIVATION_RELU6,
-  hard_tanh = PHONEBIT_ACTIVATION_HARD_TANH,  ///< from -1 to 1
-  sigmoid = PHONEBIT_ACTIVATION_SIGMOID,
-  tanh = PHONEBIT_ACTIVATION_TANH,
-};
-
 /// A value in a network that is being built. Meaningful to its builder only.
 struct Tensor {
   int number = 0;

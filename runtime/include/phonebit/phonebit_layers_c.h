@@ -19,6 +19,7 @@
 #ifndef PHONEBIT_LAYERS_C_H
 #define PHONEBIT_LAYERS_C_H
 
+#include "phonebit/activations.h"
 #include "phonebit/phonebit_c.h"
 
 #ifdef __cplusplus
@@ -59,17 +60,6 @@ typedef struct phonebit_batch_norm {
   phonebit_floats gamma, beta, mean, variance;
   float epsilon;
 } phonebit_batch_norm;
-
-typedef int32_t phonebit_activation;
-enum {
-  PHONEBIT_ACTIVATION_NONE = 0,
-  PHONEBIT_ACTIVATION_RELU = 1,
-  PHONEBIT_ACTIVATION_RELU6 = 2,
-  PHONEBIT_ACTIVATION_HARD_TANH = 3, /* from -1 to 1 */
-  PHONEBIT_ACTIVATION_PRELU = 4,
-  PHONEBIT_ACTIVATION_SIGMOID = 5,
-  PHONEBIT_ACTIVATION_TANH = 6,
-};
 
 typedef int32_t phonebit_output_kind;
 enum {

@@ -12,7 +12,7 @@ import pytest
 
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops.epilogue.base import EpilogueOp
-from phonebit.converter.ops.epilogue.functions import Function
+from phonebit.converter.ops.epilogue.functions import Function, Names
 from phonebit.converter.passes.base import Pass, PassLog
 from phonebit.converter.passes.pipeline import PASSES, run_pipeline
 from support.builders import tiny_classifier
@@ -45,9 +45,6 @@ EXAMPLES = {
             "converter/importers/onnx/rules/recurrent.py",
             "converter/importers/torch/recurrent.py",
             "converter/importers/keras/plugin.py",
-            "runtime/builder/build_convolution.cpp",
-            "runtime/include/phonebit/phonebit_layers.h",
-            "runtime/include/phonebit/phonebit_layers_c.h",
         },
     ),
     "A CPU kernel": (r"kCarrySaveConv_avx512|binary_conv_carry_save|saves_carries", set()),
@@ -126,13 +123,13 @@ def test_a_dummy_function_has_a_number_and_a_name() -> None:
 
     class Square(Function):
         kinds = (Numbers.SQUARE,)
-        name = "square"
+        names = Names(keras="square", torch="square")
 
         def apply(self, value, operands):  # type: ignore[no-untyped-def]
             return value * value
 
     assert Square().apply(np.float32([3]), [])[0] == 9
-    assert [each for each in Function.__subclasses__() if each.name == "square"] == [Square]
+    assert [each for each in Function.__subclasses__() if each.names.keras == "square"] == [Square]
     Square.kinds = ()  # other tests count the classes
 
 

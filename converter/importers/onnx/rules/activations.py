@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
-from phonebit.converter.importers.onnx.rules.elementwise import ERF, binary, clamp, unary
+from phonebit.converter.importers.onnx.rules.elementwise import binary, clamp, unary
 from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.element_positions import UnsupportedError
+from phonebit.converter.ops.epilogue.functions import Gelu
 
 Array = NDArray[Any]
 
@@ -55,16 +57,15 @@ def _hard_swish(builder: Builder, node: Node) -> Call:
 def _gelu(builder: Builder, node: Node) -> Call:
     call = node.operand(0)
     arguments = {"self": call, "approximate": node.get("approximate", "none")}
-    return builder.emit("gelu", arguments, _gelu_of, call.shape)
+    try:
+        gelu = Gelu.of_call(arguments)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
+    return builder.emit("gelu", arguments, partial(_gelu_of, gelu), call.shape)
 
 
-def _gelu_of(self: Array, approximate: str) -> Array:
-    x = self.astype(np.float64)
-    if approximate == "tanh":
-        share = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
-    else:
-        share = np.asarray(ERF(x / math.sqrt(2)), np.float64)
-    return np.asarray(x / 2 * (1 + share), self.dtype)
+def _gelu_of(gelu: Gelu, /, self: Array, approximate: str) -> Array:
+    return np.asarray(gelu.apply(self, []), self.dtype)
 
 
 def _elu(builder: Builder, node: Node) -> Call:
@@ -84,15 +85,6 @@ def _elu_of(self: Array, alpha: float, scale: float, input_scale: float) -> Arra
     return np.asarray(np.where(self > 0, self, negative) * scale, self.dtype)
 
 
-def _mish(builder: Builder, node: Node) -> Call:
-    call = node.operand(0)
-    return builder.emit("mish", {"self": call}, _mish_of, call.shape)
-
-
-def _mish_of(self: Array) -> Array:
-    return np.asarray(self * np.tanh(np.logaddexp(np.float32(0), self)), self.dtype)
-
-
 def _softsign(builder: Builder, node: Node) -> Call:
     call = node.operand(0)
     return binary(builder, "div", call, binary(builder, "add", unary(builder, "abs", call), 1.0))
@@ -106,6 +98,5 @@ ACTIVATIONS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "HardSwish": _hard_swish,
     "Gelu": _gelu,
     **dict.fromkeys(("Elu", "Selu", "Celu"), _elu),
-    "Mish": _mish,
     "Softsign": _softsign,
 }

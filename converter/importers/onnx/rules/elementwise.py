@@ -14,6 +14,8 @@ from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
 from phonebit.converter.importers.torch.calls import FLOATS, Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
+from phonebit.converter.ops.epilogue import FUNCTIONS
+from phonebit.converter.ops.epilogue.functions import Function
 
 Array = NDArray[Any]
 ERF: Final = np.frompyfunc(math.erf, 1, 1)
@@ -91,9 +93,9 @@ def _divide(self: Any, other: Any) -> Any:
     return np.true_divide(self, other)
 
 
-def _sigmoid(self: Array) -> Array:
-    gate: Array = 1 / (1 + np.exp(-self))
-    return gate
+def _function(function: type[Function], /, self: Array) -> Array:
+    """An epilogue operation's function, in the type of what it maps."""
+    return np.asarray(function().apply(np.asarray(self), []), np.asarray(self).dtype)
 
 
 UNARY: Final[dict[str, Callable[..., Any]]] = {
@@ -102,17 +104,10 @@ UNARY: Final[dict[str, Callable[..., Any]]] = {
     "abs": lambda self: np.abs(self),
     "floor": lambda self: np.floor(self),
     "ceil": lambda self: np.ceil(self),
-    "round": lambda self: np.rint(self),
-    "sqrt": lambda self: np.sqrt(self),
-    "exp": lambda self: np.exp(self),
-    "reciprocal": lambda self: np.reciprocal(self),
     "relu": lambda self: np.maximum(self, 0),
-    "sigmoid": _sigmoid,
-    "tanh": lambda self: np.tanh(self),
     "logical_not": lambda self: np.logical_not(self),
     "erf": lambda self: np.asarray(ERF(self), np.float32),
-    "log": lambda self: np.log(self),
-    "softplus": lambda self: np.logaddexp(np.float32(0), self),
+    **{each.names.torch: partial(_function, each) for each in FUNCTIONS["onnx"].values()},
 }
 BINARY: Final[dict[str, Callable[..., Any]]] = {
     "add": lambda self, other: np.add(self, other),
@@ -234,17 +229,10 @@ ELEMENTWISE: Final[dict[str, Callable[[Builder, Node], Any]]] = {
             "Abs": "abs",
             "Floor": "floor",
             "Ceil": "ceil",
-            "Round": "round",
-            "Sqrt": "sqrt",
-            "Exp": "exp",
-            "Reciprocal": "reciprocal",
             "Relu": "relu",
-            "Sigmoid": "sigmoid",
-            "Tanh": "tanh",
             "Not": "logical_not",
             "Erf": "erf",
-            "Log": "log",
-            "Softplus": "softplus",
+            **{name: function.names.torch for name, function in FUNCTIONS["onnx"].items()},
         }.items()
     },
     **{

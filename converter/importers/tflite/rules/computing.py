@@ -23,6 +23,7 @@ from phonebit.converter.importers.tflite.rules.as_onnx import (
 )
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
+from phonebit.converter.ops.epilogue import FUNCTIONS
 
 
 def _activation(builder: Builder, node: Node) -> Call:
@@ -93,14 +94,8 @@ RENAMED: Final = {
     "ABS": "Abs",
     "FLOOR": "Floor",
     "CEIL": "Ceil",
-    "ROUND": "Round",
     "SIGN": "Sign",
-    "SQRT": "Sqrt",
-    "EXP": "Exp",
-    "LOG": "Log",
     "POW": "Pow",
-    "LOGISTIC": "Sigmoid",
-    "TANH": "Tanh",
     "HARD_SWISH": "HardSwish",
     "PRELU": "PRelu",
     "GREATER": "Greater",
@@ -110,6 +105,7 @@ RENAMED: Final = {
     "SELECT_V2": "Where",
     "EXPAND_DIMS": "Unsqueeze",
     "ARG_MAX": "ArgMax",
+    **{name: f.names.onnx for name, f in FUNCTIONS["tflite"].items() if f.names.onnx},
 }
 COMPUTING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     **{name: partial(_renamed, op) for name, op in RENAMED.items()},

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ops/steps.h"
+
 namespace phonebit::engine::builder {
 
 /// Numbers of the caller; none where `data` is null.
@@ -32,7 +34,15 @@ struct BatchNorm {
   NormArithmetic arithmetic = NormArithmetic::keras;
 };
 
-enum class Activation { none, relu, relu6, hard_tanh, prelu, sigmoid, tanh };
+/// Functions of epilogues follow: their steps' numbers, less one.
+enum class Activation { none, relu, relu6, hard_tanh, prelu };
+
+/// The step of an activation that is a function; null of any other, and of what is no activation.
+constexpr const ops::Step* function_of(Activation activation) {
+  const uint32_t step = static_cast<uint32_t>(activation) + 1;
+  if (!ops::is_step(step) || ops::kSteps[step - 1].form != ops::StepForm::function) return nullptr;
+  return &ops::kSteps[step - 1];
+}
 enum class OutputKind { values, signs };
 
 /// What follows a layer's main value v, in this order: v * scale + bias, norm, + added, activation, sign.
