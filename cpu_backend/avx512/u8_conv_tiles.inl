@@ -18,8 +18,7 @@ static inline int tap_tiles(const ConvShape& s) {
 }
 
 // The unit multiplies by whole blocks of 64 channels. One vector of channels is less work for dot products of
-// bytes: by the rates measured with 64 channels (docs/kernels.md), a third for 3x3 windows, two thirds for
-// 7x7.
+// bytes: by the rates measured with 64 channels, a third for 3x3 windows, two thirds for 7x7.
 static bool tiles_support(const ConvShape& s) {
   static const bool permitted = tile_unit_permitted();
   return permitted && s.out_w >= kTilePixelRows && s.out_c > kTileChannels;

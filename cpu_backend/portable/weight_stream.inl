@@ -1,6 +1,6 @@
 // Weights that a layer reads once, front to back, arrive from memory or a far cache. Software prefetches keep
 // more of them on their way than processors by themselves ask for: those stop at the ends of pages (Intel) or
-// run too short a distance ahead (AMD). How far ahead was measured (docs/kernels.md): a short distance costs
+// run too short a distance ahead (AMD). The distance was measured: a short one costs
 // more than it brings.
 //
 // Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.

@@ -175,7 +175,7 @@ def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
 
 
 def test_images_gain_nothing_on_adreno() -> None:
-    """What docs/coexecution.md says of CoDL's hybrid type, in the table that it points to."""
+    """What docs/studies/adreno.md says of images, in the table that it points to."""
     _, _, images = document.section().partition("## Images")
     rows = [line.split(" | ") for line in images.splitlines() if line.startswith("| adreno")]
     ratios = [float(row[6]) / float(row[3]) for row in rows]
