@@ -1,4 +1,4 @@
-#include "coexec/verdict.h"
+#include "coexec/kept_selection.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace phonebit::engine::coexec {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<Verdict>, "it is kept as its bytes");
+static_assert(std::is_trivially_copyable_v<Selection>, "it is kept as its bytes");
 
 std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {
   format::Header header;  // its checksum is of the whole file, plan included
@@ -27,26 +27,27 @@ std::string key_of(const loader::Model& model, const std::string& plan_key, cons
 
 }  // namespace
 
-KeptVerdict::KeptVerdict(const loader::Model& model, const std::string& plan_key, const Options& options)
+KeptSelection::KeptSelection(const loader::Model& model, const std::string& plan_key, const Options& options)
     : directory_(opencl::cache_directory(options.cache_directory)) {
   if (!directory_.empty()) key_ = key_of(model, plan_key, options);
 }
 
-std::optional<Verdict> KeptVerdict::load() const {
+std::optional<Selection> KeptSelection::load() const {
   if (directory_.empty()) return std::nullopt;
   const gpu::StoredBinary stored = gpu::BinaryStore(directory_).load(key_);
-  if (!stored.binary || stored.binary->size() != sizeof(Verdict)) return std::nullopt;
-  Verdict verdict{};
-  std::memcpy(static_cast<void*>(&verdict), stored.binary->data(), sizeof verdict);
-  const auto winner = static_cast<int>(verdict.winner);
-  const bool is_time = std::all_of(verdict.ms.begin(), verdict.ms.end(), [](double ms) { return ms >= 0.0; });
-  if (winner < 0 || winner >= kRunners || !is_time) return std::nullopt;
-  return verdict;
+  if (!stored.binary || stored.binary->size() != sizeof(Selection)) return std::nullopt;
+  Selection selection{};
+  std::memcpy(static_cast<void*>(&selection), stored.binary->data(), sizeof selection);
+  const auto fastest = static_cast<int>(selection.fastest);
+  const bool is_time =
+      std::all_of(selection.ms.begin(), selection.ms.end(), [](double ms) { return ms >= 0.0; });
+  if (fastest < 0 || fastest >= static_cast<int>(kCandidates) || !is_time) return std::nullopt;
+  return selection;
 }
 
-void KeptVerdict::store(const Verdict& verdict) const {
+void KeptSelection::store(const Selection& selection) const {
   if (directory_.empty()) return;
-  const std::string bytes(reinterpret_cast<const char*>(&verdict), sizeof verdict);
+  const std::string bytes(reinterpret_cast<const char*>(&selection), sizeof selection);
   gpu::BinaryStore(directory_).store(key_, bytes);
 }
 

@@ -1,4 +1,4 @@
-#include "coexec/layer_measurement.h"
+#include "coexec/measurement.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "coexec/plan_backend.h"
 #include "gpu/random_content.h"
 
 namespace phonebit::engine::coexec {
@@ -41,14 +42,13 @@ LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
 
 }  // namespace
 
-LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
-                                   Synchronization synchronization)
+LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, const Setup& setup)
     : options_(processors.options),
       processors_{processors.model,   processors.isa,      processors.pool,
                   processors.context, processors.programs, options_},
       index_(index),
-      sharing_(sharing),
-      synchronization_(synchronization) {
+      sharing_(setup.sharing),
+      synchronization_(setup.synchronization) {
   // The GPU may be late by all stages at the end, where a pass would have waited at each.
   options_.sync_limit_ms = std::min(options_.sync_limit_ms, INT_MAX / kMeasuredStages) * kMeasuredStages;
 }
@@ -92,6 +92,68 @@ void LayerMeasurement::make_content() {
     inputs_.push_back(gpu::random_content(model.tensor(tensor), 1, random));
   for (const int tensor : executor_->schedule().outputs())
     outputs_.emplace_back(model.tensor(tensor).bytes());
+}
+
+PassTimes measure_pass(const loader::Model& model, const Candidates& candidates, int repeats,
+                       const Cancellation& cancellation) {
+  std::mt19937 random(1);
+  std::vector<std::vector<std::byte>> content;
+  std::vector<InputBuffer> inputs;
+  std::vector<OutputBuffer> outputs;
+  for (const int tensor : model.inputs) {
+    content.push_back(gpu::random_content(model.tensor(tensor), 1, random));
+    inputs.push_back({content.back().data(), content.back().size()});
+  }
+  for (const int tensor : model.outputs) {
+    content.emplace_back(model.tensor(tensor).bytes());
+    outputs.push_back({content.back().data(), content.back().size()});
+  }
+  const auto run_timed = [&](PassTimes& parts) {
+    if (candidates.selected() == Candidate::plan)
+      return static_cast<PlanBackend&>(candidates.backend())
+          .run_timed(inputs, outputs, 0, cancellation, parts.cpu, parts.gpu);
+    std::vector<double>& alone = candidates.selected() == Candidate::cpu ? parts.cpu : parts.gpu;
+    candidates.backend().forward(inputs, outputs, 1, cancellation, &alone);
+    for (double& us : alone) us *= 1e3;  // of milliseconds
+  };
+  PassTimes quickest{};
+  double total = 0.0;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    cancellation.check();
+    const std::vector<double> zeros(model.ops.size(), 0.0);
+    PassTimes parts{0.0, zeros, zeros};
+    Clock::time_point begin = Clock::now();
+    run_timed(parts);
+    parts.total = microseconds_since(begin);
+    cancellation.check();
+    begin = Clock::now();
+    candidates.backend().forward(inputs, outputs, 1, cancellation, nullptr);
+    const double us = microseconds_since(begin);
+    total = repeat == 0 ? us : std::min(total, us);
+    if (repeat == 0 || parts.total < quickest.total) quickest = std::move(parts);
+  }
+  // Clocks cost time: without them all parts take as much less as the inference does.
+  const double scale = total / quickest.total;
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    quickest.cpu[i] *= scale;
+    quickest.gpu[i] *= scale;
+  }
+  quickest.total = total;
+  return quickest;
+}
+
+std::vector<DispatchInfo> dispatch(const Processors& processors, const Setup& setup, size_t index,
+                                   const OutputPart& gpu) {
+  Executor layer(processors, Schedule(processors.model, index, std::nullopt, gpu, 1), setup.sharing,
+                 setup.synchronization);
+  std::vector<DispatchInfo> result;
+  for (const opencl::Dispatch& launch : layer.gpu_layers().dispatch(index)) {
+    DispatchInfo info{launch.kernel, launch.choice, {}, {}};
+    std::copy(launch.global.begin(), launch.global.end(), info.global);
+    std::copy(launch.local.begin(), launch.local.end(), info.local);
+    result.push_back(std::move(info));
+  }
+  return result;
 }
 
 }  // namespace phonebit::engine::coexec

@@ -1,11 +1,13 @@
-// How long parts of one layer take on both processors.
+// How long parts of layers, and whole inferences, take on both processors.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include "coexec/candidates.h"
 #include "coexec/executor.h"
+#include "coexec/setup.h"
 #include "types/cancellation.h"
 #include "types/layer.h"
 
@@ -14,8 +16,7 @@ namespace phonebit::engine::coexec {
 /// A layer on random content, whose parts can be measured any number of times. One caller at a time.
 class LayerMeasurement {
  public:
-  LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
-                   Synchronization synchronization);
+  LayerMeasurement(const Processors& processors, size_t index, const Setup& setup);
 
   size_t index() const { return index_; }
 
@@ -40,5 +41,15 @@ class LayerMeasurement {
   std::optional<OutputPart> cpu_, gpu_;
   std::optional<Executor> executor_;
 };
+
+/// Of inferences of who is selected, over random content: the least total of `repeats` that keep no time, and
+/// the layers of the quickest of as many that do. Those are of one inference, so that they add up. Throws what
+/// the backend throws.
+PassTimes measure_pass(const loader::Model& model, const Candidates& candidates, int repeats,
+                       const Cancellation& cancellation);
+
+/// What the GPU launches for a part of a layer.
+std::vector<DispatchInfo> dispatch(const Processors& processors, const Setup& setup, size_t index,
+                                   const OutputPart& gpu);
 
 }  // namespace phonebit::engine::coexec

@@ -1,4 +1,4 @@
-"""A plan that a file brings is tried beside either processor alone, in passes like any other."""
+"""A plan of the file is compared with either processor alone, in inferences like any other."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from support.opencl_device import device_name, pyopencl_device
 from support.random_plans import whole_plan
 
 GRAPH = engine_graphs()["tiny_classifier"]
-MOST_PASSES = 3000
+MAX_INFERENCES = 3000
 
 
 @pytest.fixture
 def cache(kernel_cache: str) -> str:
-    """Verdicts are kept there, too: each test that tries has a plan of its own."""
+    """What was selected is kept there, too: each test that compares has a plan of its own."""
     return kernel_cache
 
 
@@ -83,11 +83,11 @@ def test_the_fastest_runs_what_comes_after(files: Files) -> None:
     network = files.load(by_turns(files), 1.0)
     assert network.coexec["is_on_trial"]
     memory = [network.memory["weight_bytes"]]
-    while network.coexec["is_on_trial"] and len(memory) < MOST_PASSES:
+    while network.coexec["is_on_trial"] and len(memory) < MAX_INFERENCES:
         assert files.is_right(network)
         memory.append(network.memory["weight_bytes"])
     found = network.coexec
-    assert 6 <= len(memory) < MOST_PASSES
+    assert 6 <= len(memory) < MAX_INFERENCES
     assert min(found[name] for name in ("plan_ms", "cpu_ms", "gpu_ms")) > 0
     lost = [found["is_on_cpu_alone"], found["is_on_gpu_alone"]]
     assert lost != [True, True]
@@ -101,38 +101,38 @@ def test_the_fastest_runs_what_comes_after(files: Files) -> None:
         assert values.size, tensor
 
 
-def on_trial(files: Files, network: Any) -> int:
-    """Ends the trial, with right results; gives the most bytes of weights meanwhile."""
-    most, passes = 0, 0
+def end_comparison(files: Files, network: Any) -> int:
+    """Ends auto-selection, with right results; gives the most bytes of weights meanwhile."""
+    most, inferences = 0, 0
     while network.coexec["is_on_trial"]:
         most = max(most, network.memory["weight_bytes"])
         assert files.is_right(network)
-        passes += 1
-        assert passes < MOST_PASSES
+        inferences += 1
+        assert inferences < MAX_INFERENCES
     return most
 
 
-def test_there_is_one_rival_at_a_time(files: Files) -> None:
+def test_two_candidates_at_a_time_take_memory(files: Files) -> None:
     plan = by_turns(files)
     alone = [
         files.load(whole_plan(files.contents, side), trial=False).memory["weight_bytes"]
         for side in Processor
     ]
     both = files.load(plan, trial=False).memory["weight_bytes"]
-    most = on_trial(files, files.load(plan, 2.0))
+    most = end_comparison(files, files.load(plan, 2.0))
     assert most <= max(both + max(alone), sum(alone))
     assert most < both + sum(alone)
 
 
-def test_the_verdict_is_kept(files: Files) -> None:
+def test_what_was_selected_is_kept(files: Files) -> None:
     plan = by_turns(files)
     first = files.load(plan, 3.0)
-    on_trial(files, first)
+    end_comparison(files, first)
     again = files.load(plan, 3.0)
     assert again.coexec == first.coexec
     assert again.memory["weight_bytes"] == first.memory["weight_bytes"]
     assert files.is_right(again)
-    # It is of this file, and of how the processors share; without a trial the plan is followed.
+    # It is of this file, and of how the processors share; trial=False follows the plan.
     assert files.load(plan, 4.0).coexec["is_on_trial"]
     assert files.load(plan, 3.0, sharing="copy").coexec["is_on_trial"]
     followed = files.load(plan, 3.0, trial=False).coexec
@@ -141,35 +141,35 @@ def test_the_verdict_is_kept(files: Files) -> None:
 
 
 KEPT = struct.Struct("<8sIIQQ")  # runtime/gpu/binary_store.cpp: magic, version, CRC, two sizes
-VERDICT = struct.Struct("<i4x3d")  # runtime/coexec/verdict.h: who won, milliseconds of all three
+SELECTION = struct.Struct("<i4x3d")  # coexec/kept_selection.h: the fastest, milliseconds of all
 
 
-def keep_verdict(files: Files, winner: int, times: tuple[float, float, float]) -> None:
+def keep_selection(files: Files, fastest: int, times: tuple[float, float, float]) -> None:
     """Rewrites what was kept for the file loaded last; other processes keep theirs beside it."""
     content = files.planned.read_bytes()
     crc = int(np.frombuffer(content, HEADER, 1)[0]["crc32"])
     of_file = f"\n{crc:08x} {len(content)} ".encode()
     [path] = (path for path in Path(files.cache).glob("*.clbin") if of_file in path.read_bytes())
     magic, version, _, key_bytes, size = KEPT.unpack_from(kept := path.read_bytes())
-    assert size == VERDICT.size
-    rest = kept[16 : KEPT.size + key_bytes] + VERDICT.pack(winner, *times)
+    assert size == SELECTION.size
+    rest = kept[16 : KEPT.size + key_bytes] + SELECTION.pack(fastest, *times)
     path.write_bytes(KEPT.pack(magic, version, zlib.crc32(rest), 0, 0)[:16] + rest)
 
 
-@pytest.mark.parametrize("winner", [0, 1, 2], ids=["plan", "cpu", "gpu"])
-def test_a_winner_that_became_slow_is_tried_again(files: Files, winner: int) -> None:
-    plan, version = by_turns(files), 10.0 + winner
-    on_trial(files, files.load(plan, version))
+@pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plan", "cpu", "gpu"])
+def test_who_became_slow_is_compared_again(files: Files, fastest: int) -> None:
+    plan, version = by_turns(files), 10.0 + fastest
+    end_comparison(files, files.load(plan, version))
     # Slower from the first inference on than the others once were.
-    keep_verdict(files, winner, (1e-6, 1e-6, 1e-6))
+    keep_selection(files, fastest, (1e-6, 1e-6, 1e-6))
     network = files.load(plan, version)
     alone = [network.coexec["is_on_cpu_alone"], network.coexec["is_on_gpu_alone"]]
-    assert alone == [winner == 1, winner == 2]
+    assert alone == [fastest == 1, fastest == 2]
     for _ in range(8):
         assert not network.coexec["is_on_trial"]
         assert files.is_right(network)
     assert network.coexec["is_on_trial"]
-    on_trial(files, network)
+    end_comparison(files, network)
     found = network.coexec
     assert min(found[name] for name in ("plan_ms", "cpu_ms", "gpu_ms")) > 1e-6
     lost = any("does everything from now on" in note for note in network.warnings)
@@ -179,11 +179,11 @@ def test_a_winner_that_became_slow_is_tried_again(files: Files, winner: int) -> 
     assert again["plan_ms"] == (1e-6 if lost else found["plan_ms"])
 
 
-def test_a_plan_for_the_cpu_alone_has_the_gpu_as_its_rival(files: Files) -> None:
+def test_a_plan_for_the_cpu_alone_is_compared_with_the_gpu(files: Files) -> None:
     network = files.load(whole_plan(files.contents, Processor.CPU))
     assert network.coexec["is_on_trial"]
     assert network.coexec["is_on_cpu_alone"]
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_INFERENCES):
         assert files.is_right(network)
         if not network.coexec["is_on_trial"]:
             break
@@ -205,7 +205,7 @@ def test_batches_and_layers_are_right_meanwhile(files: Files) -> None:
 @pytest.mark.parametrize(
     "options", [{"trial": False}, {"precision": "fast"}], ids=["off", "not exact"]
 )
-def test_no_trial(files: Files, options: dict[str, Any]) -> None:
+def test_nothing_is_compared(files: Files, options: dict[str, Any]) -> None:
     network = files.load(by_turns(files), **options)
     assert not network.coexec["is_on_trial"]
 

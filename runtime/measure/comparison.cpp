@@ -1,0 +1,82 @@
+#include "measure/comparison.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace phonebit::engine::measure {
+
+namespace {
+
+/// The first round does not count: memory is touched, programs are loaded, clocks rise.
+constexpr int kWarmUpRounds = 1;
+/// A turn lasts at least so long: of small networks several runs.
+constexpr int kTurnRuns = 2;
+constexpr double kTurnMs = 4.0;
+/// So many rounds more than the other decide.
+constexpr int kLead = 3;
+/// After so many counted rounds who is this many times slower takes no more turns, each of which is a late result.
+constexpr int kLeastRounds = 2;
+constexpr double kHopeless = 1.5;
+/// So many times slower than the others were, the fastest is not what the comparison found.
+constexpr double kSlow = 1.25;
+constexpr int kMaxSlowRuns = 1 << 20;
+
+}  // namespace
+
+Comparison::Comparison(size_t first, std::vector<size_t> others)
+    : fastest_(first), others_(std::move(others)) {
+  size_t last = first;
+  for (const size_t other : others_) last = std::max(last, other);
+  turns_ms_.resize(last + 1);
+  for (std::vector<double>& turns : turns_ms_) turns.reserve(2 * kMaxRounds);  // a run allocates nothing
+}
+
+void Comparison::record(double milliseconds) {
+  if (is_over()) return;
+  ++runs_;
+  turn_ms_ += milliseconds;
+  if (runs_ < kTurnRuns || turn_ms_ < kTurnMs) return;
+  if (round_ >= kWarmUpRounds) {
+    std::vector<double>& sorted = turns(next());
+    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), milliseconds), milliseconds);
+  }
+  runs_ = 0;
+  turn_ms_ = 0.0;
+  fastest_ms_ = std::exchange(last_ms_, milliseconds);  // of the other's turn: the one before it
+  is_others_turn_ = !is_others_turn_;
+  if (!is_others_turn_) end_round();
+}
+
+void Comparison::end_round() {
+  if (++round_ <= kWarmUpRounds) return;
+  lead_ += (fastest_ms_ < last_ms_) - (last_ms_ < fastest_ms_);
+  const int counted = round_ - kWarmUpRounds;
+  // The least of all turns, those of a pair before this one included.
+  const double ratio = turns(fastest_).front() / turns(other()).front();
+  if (lead_ <= -kLead || (counted >= kLeastRounds && ratio > kHopeless)) return end_pair(true);
+  if (lead_ >= kLead || (counted >= kLeastRounds && ratio * kHopeless < 1.0) || counted == kMaxRounds)
+    end_pair(false);
+}
+
+void Comparison::end_pair(bool is_other_faster) {
+  if (is_other_faster) fastest_ = other();
+  others_.erase(others_.begin());
+  is_others_turn_ = false;
+  round_ = lead_ = runs_ = 0;
+  turn_ms_ = 0.0;
+}
+
+double Comparison::median_ms(size_t candidate) const {
+  if (candidate >= turns_ms_.size() || turns_ms_[candidate].empty()) return 0.0;
+  return turns_ms_[candidate][turns_ms_[candidate].size() / 2];
+}
+
+bool SlownessWatch::has_become_slow(double milliseconds, double others_ms) {
+  slow_runs_ = milliseconds > kSlow * others_ms ? slow_runs_ + 1 : 0;
+  if (slow_runs_ < limit_) return false;
+  slow_runs_ = 0;
+  limit_ = std::min(2 * limit_, kMaxSlowRuns);
+  return true;
+}
+
+}  // namespace phonebit::engine::measure
