@@ -1,5 +1,5 @@
 // Whether the device is undisturbed: a layer whose time is known tells between measurements, as in
-// phonebit/planner/measure/noise_probe.py.
+// phonebit/planner/measure/measuring.py.
 #pragma once
 
 #include <phonebit/phonebit.h>

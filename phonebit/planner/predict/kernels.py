@@ -1,7 +1,8 @@
 """Which kernels compute a part of a layer, and by which launches: asked of the runtime.
 
 The rules are those that the runtime itself follows, in C++ (``cpu_backend/select.h``,
-``runtime/gpu/kernel_selection.h``), and need no device: processors are described by facts.
+``runtime/gpu/include/gpu/kernel_selection.h``), and need no device: processors are described by
+facts.
 """
 
 from __future__ import annotations
