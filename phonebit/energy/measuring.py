@@ -43,7 +43,7 @@ def measure(
     Args:
         network: loaded.
         inputs: one batch, as for ``forward``: NumPy arrays.
-        seconds: least length of the measurement; it grows until one step of the source is at most
+        seconds: minimum length of the measurement; it grows until one step of the source is at most
             1 % of the energy.
         idle: measure the power without work before, and give the numbers above it, too.
         source: "auto": the source that sees the network's device; or a name as
@@ -51,7 +51,7 @@ def measure(
         longest_s: length at which it ends in any case; the result tells its uncertainty.
 
     Returns:
-        mW, mJ a frame and FPS/W, with the source, its rails and its resolution.
+        mW, mJ per frame and FPS/W, with the source, its rails and its resolution.
 
     Raises:
         NoSourceError: if there is nothing that could measure this device.

@@ -32,9 +32,9 @@ class EnergyMeter:
 
     Args:
         source: what to read.
-        seconds: least length of a window. It grows until one step of the source is at most 1 % of
-            its energy;
-        longest_s: then it ends, and the result's uncertainty tells how much that is.
+        seconds: minimum length of a window. It grows until one step of the source is at most 1 %
+            of its energy.
+        longest_s: maximum length; the result's uncertainty says what a step is of the energy then.
         chosen: why this source, for the result.
 
     Raises:

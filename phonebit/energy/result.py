@@ -88,7 +88,7 @@ class EnergyResult:
 
     @property
     def fps(self) -> float:
-        """Frames a second."""
+        """Frames per second."""
         return self.frames / self.window_s
 
     @property
@@ -98,7 +98,7 @@ class EnergyResult:
 
     @property
     def fps_per_watt(self) -> float:
-        """Frames a second and watt: frames a joule."""
+        """Frames per second and watt: frames per joule."""
         return 1e3 / self.mj_per_frame
 
     @property
@@ -120,7 +120,7 @@ class EnergyResult:
 
     @property
     def net_fps_per_watt(self) -> float | None:
-        """Frames a joule above idle; None as above."""
+        """Frames per joule above idle; None as above."""
         return None if self.net_mj_per_frame is None else 1e3 / self.net_mj_per_frame
 
     @property

@@ -84,7 +84,7 @@ def plan(
 ) -> PlanReport:
     """Plans a network for a CPU and a GPU that work on one image together.
 
-    The plan is kept in the file, beside plans for other devices. In the first inferences the
+    The plan is kept in the file, next to plans for other devices. In the first inferences the
     runtime compares it with either processor alone and keeps the fastest.
 
     Args:
@@ -92,9 +92,9 @@ def plan(
         profile: Cost models of the device: a file, or the key of a device that was profiled here.
             None: whole layers are measured on this device, and parts taken to be in proportion.
         output: Where the network with its plan goes; None: to ``path``.
-        method: "search" measures every cut; the others predict.
-        measure: Whether what is predicted to be best is measured, alone and in whole passes. None:
-            without a profile, or where its device is this one.
+        method: "search" measures every split; the others predict.
+        measure: Whether what is predicted to be best is measured, alone and in whole inferences.
+            None: without a profile, or where its device is this one.
         device: Where to measure, as "gpu:1+cpu".
         threads: CPU threads; 0: the most that were profiled, without a profile one per core.
         replace_any: Also replace an output that is no ``.pbit`` file.
@@ -102,7 +102,7 @@ def plan(
 
     Raises:
         InputError: There is no such profile, it does not know what is asked for, nothing may be
-            measured without one, the network has no layer that can be cut, or the output is the
+            measured without one, the network has no layer that can be split, or the output is the
             profile or a file of another kind.
         ModelFormatError: The file is no sound ``.pbit`` file.
         DeviceError: Something is to be measured and this is not the profile's device.

@@ -5,7 +5,7 @@ may then change its sign, which changes everything behind it. So every op of the
 *alone*: it is fed the source's own values, bits must be equal and real values within a tolerance. A
 bit that differs although the real value it is the sign of is zero up to rounding is a *float tie*;
 one where the source's sign is 0, which the file counts as +1, is an *exact zero*. Both are counted
-and shown. Then whole forward passes are compared, and a difference there must be explained by them.
+and shown. Then whole inferences are compared, and a difference there must be explained by them.
 
 ::
 

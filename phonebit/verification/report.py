@@ -13,7 +13,7 @@ from phonebit.verification.source_trace import FrameworkName
 
 @dataclass
 class EndToEndCheck:
-    """Whole forward passes compared with the source's outputs.
+    """Whole inferences compared with the source's outputs.
 
     Attributes:
         samples: inputs compared.
@@ -26,9 +26,9 @@ class EndToEndCheck:
             rounded weights of the file, with which all else here is compared, than with its own.
         weights_difference: largest difference between these two outputs of the source.
         samples_with_ties: inputs with a float tie or an exact zero on their way.
-        ties: the float ties where engine and source first part, over all inputs, each as
+        ties: the float ties where engine and source first differ, over all inputs, each as
             "name[sample, row, column, channel] = the source's value before the sign".
-        zeros: how many exact zeros there are where engine and source first part.
+        zeros: how many exact zeros there are where engine and source first differ.
         unexplained: inputs whose results differ beyond the tolerance without a float tie or an
             exact zero as the cause.
         other_device: output elements that are not what the first device computed.
@@ -68,8 +68,8 @@ class DeviceCheck:
     """The file on one device.
 
     Attributes:
-        device: what served it, e.g. "cpu:avx512", "gpu:0 NVIDIA H200".
-        layers: one check a layer, in execution order.
+        device: what computed it, e.g. "cpu:avx512", "gpu:0 NVIDIA H200".
+        layers: one check per layer, in execution order.
         end_to_end: the whole network.
     """
 
@@ -84,7 +84,7 @@ class DeviceCheck:
 
     @property
     def first_mismatch(self) -> LayerCheck | None:
-        """The first layer whose results part, in execution order."""
+        """The first layer whose results differ, in execution order."""
         return next((layer for layer in self.layers if layer.mismatch), None)
 
     @property
@@ -129,7 +129,7 @@ class VerificationReport:
         reason: why it is not the framework, or "".
         samples: inputs used.
         date: when, ISO 8601 in UTC.
-        devices: one check a device; all devices were given the same operands.
+        devices: one check per device; all devices were given the same operands.
         precision: with which the file was loaded, as asked for.
         default_kernels: how the framework's default kernels differ from its reference kernels;
             None where it has no reference kernels.
@@ -160,7 +160,7 @@ class VerificationReport:
 
     @property
     def first_mismatch(self) -> LayerCheck | None:
-        """The first layer whose results part on any device, in execution order."""
+        """The first layer whose results differ on any device, in execution order."""
         found = [device.first_mismatch for device in self.devices]
         mismatch = [layer for layer in found if layer is not None]
         return min(mismatch, key=lambda layer: layer.index, default=None)

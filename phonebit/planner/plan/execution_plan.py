@@ -30,7 +30,7 @@ class Processor(IntEnum):
 class OutputPart(NamedTuple):
     """A rectangle of a layer's output, all columns; every output of the layer has the same.
 
-    Ends are those behind the last row, and behind the last channel.
+    An end is one after the last row or channel.
     """
 
     row_begin: int
@@ -134,7 +134,7 @@ class ExecutionPlan:
             yield stage, list(parts)
 
     def stage_texts(self, layers: Sequence[tuple[str, Shape]]) -> list[str]:
-        """Each stage in words: its layers in the order of their first parts, with who has what.
+        """Each stage in words: its layers in the order of their first parts, and who has which.
 
         Args:
             layers: Name and output shape of each of the network's layers, as

@@ -15,7 +15,7 @@ from phonebit.planner.plan.execution_plan import ExecutionPlan, Shape
 
 
 def stored_plans(contents: FileContents) -> tuple[ExecutionPlan, ...]:
-    """The plans of a file, at most one a device, in the order in which they are stored.
+    """The plans of a file, at most one per device, in the order in which they are stored.
 
     Args:
         contents: What ``phonebit.format.reader.read_contents`` gives.

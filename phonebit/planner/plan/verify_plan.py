@@ -28,8 +28,8 @@ def verify_plan(contents: FileContents, plan: ExecutionPlan) -> None:
         plan: For this network.
 
     Raises:
-        InputError: It breaks a rule of ``ExecutionPlan``, or cuts a layer where it cannot be cut;
-            the first problem is named.
+        InputError: It breaks a rule of ``ExecutionPlan``, or splits a layer where it cannot be
+            split; the first problem is named.
     """
     _Verifier(contents, plan).run()
 
