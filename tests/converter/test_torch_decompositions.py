@@ -76,6 +76,27 @@ DEFINED: dict[str, Function] = {
     "diagonal": lambda x: torch.diagonal(x, dim1=2, dim2=3),
     "vecdot": lambda x: torch.linalg.vecdot(x, x * 2, dim=1),
     "deg2rad": torch.deg2rad,
+    "logaddexp": lambda x: torch.logaddexp(x, 2 * x.flip(1)),
+    "cumsum": lambda x: torch.cumsum(x, 1),
+    "cumsum of columns": lambda x: x.cumsum(-1),
+    "prod": lambda x: torch.prod(x, 1),
+    "prod of an odd number": lambda x: x.prod(3, keepdim=True),
+    "erf": torch.erf,
+    "erfc": torch.erfc,
+    "hypot": lambda x: torch.hypot(x, x + 1),
+    "sinh": lambda x: torch.sinh(x / 2),
+    "cosh": lambda x: torch.cosh(x / 2),
+    "var_mean": lambda x: torch.var_mean(x, 1)[0],
+    "index_add": lambda x: x.index_add(1, torch.tensor([2, 0]), x[:, :2], alpha=2),
+    "index_add, twice": lambda x: x.index_add(2, torch.tensor([1, 1]), x[:, :, :2]),
+    "fold": lambda x: F.fold(F.unfold(x, 3), (6, 7), 3),
+    "fold of a padded map": lambda x: F.fold(
+        F.unfold(x, (3, 2), padding=1, stride=2), (6, 7), (3, 2), padding=1, stride=2
+    ),
+    "fold of patches": lambda x: F.fold(x.flatten(2)[:, :, :12], (7, 9), 2, stride=2),
+    "avg_pool3d": lambda x: F.avg_pool3d(x[:, None], (3, 2, 2), (1, 2, 1), (1, 0, 1)),
+    "local_response_norm": lambda x: F.local_response_norm(x, 3, 0.1),
+    "fmax": lambda x: torch.fmax(x, 2 * x.flip(1)),
 }
 
 
@@ -93,7 +114,22 @@ def test_layers_around_such_an_operator_keep_their_names_and_rules() -> None:
 
 
 def test_what_is_refused_is_what_the_user_wrote() -> None:
-    module = Lambda(lambda m, x: torch.lerp(torch.erf(x), x, 0.5))
+    module = Lambda(lambda m, x: torch.lerp(torch.erfinv(x), x, 0.5))
     with pytest.raises(UnsupportedLayerError) as caught:
         import_torch(module, input_shape=(1, 3, 2, 2))
-    assert "aten.erf is not supported" in str(caught.value)
+    assert "aten.erfinv is not supported" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (lambda x: torch.where(torch.isnan(x), 0.0, x), "keep them from arising"),
+        (lambda x: x.sort(1)[0], "do that outside"),
+        (lambda x: x.gather(1, torch.zeros(1, 1, 2, 2, dtype=torch.long)), "index_select"),
+        (lambda x: torch.atan2(x, x + 9), "of constants only"),
+        (lambda x: F.grid_sample(x, torch.zeros(1, 2, 2, 2), align_corners=True), "crop, flip"),
+    ],
+)
+def test_what_has_no_definition_says_what_to_do_instead(function: Function, advice: str) -> None:
+    with pytest.raises(UnsupportedLayerError, match=advice):
+        import_torch(Lambda(lambda m, x: function(x)), input_shape=(1, 3, 2, 2))

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.torch.nodes import NOT_THE_USERS
 from phonebit.errors import ConversionError
 
-FAKE_CONSTANT: Final = "fake tensor in the exported program constant"
-"""What PyTorch says of a tensor without numbers that has become a part of the module."""
 MAX_LINE: Final = 100
 """Characters of the user's source that a message quotes."""
 
@@ -92,16 +91,17 @@ def export_module(module: Any, example: Sequence[Any]) -> Any:
             where=type(module).__name__,
             hint="convert module.cpu()",
         )
-    with evaluation_mode(module), torch.no_grad(), quiet():
+    from phonebit.converter.importers.torch.tracing import visible
+
+    with evaluation_mode(module), torch.no_grad(), quiet(), visible(module):
         try:
             return torch.export.export(module, tuple(example), strict=False)
+        except ConversionError:
+            raise
         except Exception as error:  # whatever the user's own forward function raises, too
             text = f"torch.export cannot trace the module: {first_line(error)}{_user_line(error)}"
-            hint = _advice(error)
-            if FAKE_CONSTANT in str(error).lower():
-                text = "the forward function assigns to .data, which cannot be traced"
-                hint = "write y = torch.sign(x) and use y"
-            raise ConversionError(text, where=type(module).__name__, hint=hint) from error
+            where = type(module).__name__
+            raise ConversionError(text, where=where, hint=_advice(error)) from error
 
 
 def _advice(error: Exception) -> str:
@@ -118,7 +118,7 @@ def _advice(error: Exception) -> str:
 def _user_line(error: Exception) -> str:
     """The innermost line outside PyTorch and PhoneBit that an exception passed."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "packages/torch/" not in f.filename and f.filename != __file__]
+    own = [f for f in frames if not any(part in f.filename for part in NOT_THE_USERS)]
     if not own:
         return ""
     line = textwrap.shorten(own[-1].line or "", MAX_LINE, placeholder=" ...")

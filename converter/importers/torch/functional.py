@@ -59,11 +59,13 @@ def decomposed(exported: Any) -> Any:
     """
     import torch
 
+    from phonebit.converter.importers.torch.decompositions import quantizers
+
     if exported.dialect == "ATEN":  # what run_decompositions() gives; again would take as long
         return exported
     with torch.no_grad(), quiet():
         try:
-            return exported.run_decompositions({})
+            return exported.run_decompositions(quantizers())
         except Exception as error:  # a compiler: any exception may escape
             raise ConversionError(
                 f"PyTorch cannot make the program functional: {first_line(error)}",
@@ -72,18 +74,22 @@ def decomposed(exported: Any) -> Any:
 
 
 def in_simpler_operators(exported: Any, known: Collection[str]) -> Any:
-    """The same program with PyTorch's own definitions in place of operators that have no rule.
+    """The same program with simpler operators in place of those that have no rule.
+
+    What they are is PyTorch's own definition, or ours (``decompositions``).
 
     Args:
         exported: A functional program.
         known: Names of the operators that have one.
 
     Returns:
-        None if PyTorch defines none of the others by simpler ones.
+        None if none of the others is defined by simpler ones.
     """
     import torch
 
-    table = torch.export.default_decompositions()
+    from phonebit.converter.importers.torch.decompositions import definitions
+
+    table = {**torch.export.default_decompositions(), **definitions()}
     unknown = {op: rule for op, rule in table.items() if _plain_name(op) not in known}
     if not any(node.target in unknown for node in exported.graph.nodes):
         return None

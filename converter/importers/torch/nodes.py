@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
+
+NOT_THE_USERS: Final = ("packages/torch/", "torch/tracing.py", "torch/export.py")
+"""In the paths of files that are no part of the user's code."""
 
 
 def stored_tensors(exported: Any) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def _keys(spec: Any, count: int) -> list[str]:
 def user_line(node: Any) -> str:
     """Where the user's own code made the call: the innermost frame outside PyTorch."""
     frames = [text.strip() for text in (node.meta.get("stack_trace") or "").split("File ")]
-    own = [frame for frame in frames if frame and "packages/torch/" not in frame]
+    own = [frame for frame in frames if frame and not any(part in frame for part in NOT_THE_USERS)]
     if not own:
         return ""
     place, _, code = own[-1].partition("\n")

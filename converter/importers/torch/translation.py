@@ -36,6 +36,7 @@ from phonebit.converter.importers.torch.recurrent import RECURRENT
 from phonebit.converter.importers.torch.reducing import REDUCING
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.importers.torch.transposed import CONVOLUTIONS
+from phonebit.converter.importers.torch.unsupported import advice
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, TensorType
 from phonebit.converter.ops import Dequantize, Elementwise, Input
@@ -172,7 +173,7 @@ def _translated(
     rule = _item if call.op == "getitem" else rules.get(call.op)
     with _translating(call, problems):
         if rule is None:
-            raise UnsupportedError("is not supported")
+            raise UnsupportedError(f"is not supported{advice(call.op)}")
         known = (operand.constant or context.values.get(operand) for operand in call.operands())
         # What stands behind a problem that is listed already is left out.
         return rule(context, call) if all(known) else None
