@@ -1,7 +1,7 @@
 """Types of the compiled module; runtime/python/ defines it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -201,6 +201,38 @@ class EnergyTrace:
 def discover_energy(
     root: str = "/",
 ) -> list[tuple[str, list[EnergySource], str]]: ...  # kind, sources, why there are none
+
+class NoiseProbe:
+    def __init__(
+        self,
+        *,
+        usual_share: float,
+        tolerance: float,
+        max_wait_s: float,
+        waits_per_measurement: float,
+        max_turns: int,
+        clock: Callable[[], float],
+    ) -> None: ...
+    def measure_in_turns(
+        self,
+        sides: Sequence[bool],  # of the CPU and the GPU
+        turn: Callable[[], tuple[float, float]],  # the probe's microseconds on each
+        turns: int,
+        seconds: float,
+    ) -> None: ...
+    def measure_quietly(
+        self,
+        sides: Sequence[bool],
+        probe: Callable[[], tuple[float, float]],
+        measure: Callable[[], None],
+    ) -> None: ...
+    @property
+    def usual_us(self) -> tuple[float, float]: ...
+
+def fixed_loop_ms(iterations: int) -> float: ...
+def time_runs(
+    runs: int, run: Callable[[], object], tenth_done: Callable[[], object]
+) -> tuple[list[float], list[float]]: ...  # milliseconds of runs, and of a fixed loop between them
 
 class FloatingPointScope:  # IEEE 754 default rounding inside a with block
     def __init__(self) -> None: ...

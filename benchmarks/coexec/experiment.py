@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.coexec.testbed import DEFAULT, Testbed, TestbedError, pocl_device
-from benchmarks.coexec.turns import Budget, QuietProbe, compete
+from benchmarks.coexec.turns import Budget, compete
 from benchmarks.command_line import parser_of
 from benchmarks.records import RESULTS, Record, read_results, run_context, write_results
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
 from phonebit.network.random_inputs import random_inputs
 from phonebit.planner.measure.engines import open_measuring_engine, open_probe
+from phonebit.planner.measure.measuring import NoiseProbe
 from phonebit.planner.plan.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class Bench:
         """Times networks in turns, undisturbed, for a share of what is left of the budget."""
         picture = random_inputs(networks["cpu"].inputs, 1)
         calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-        canary = QuietProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
-        return compete(calls, canary, Budget(0 if self.smoke else self.budget.left_s * share))
+        probe = NoiseProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
+        return compete(calls, probe, Budget(0 if self.smoke else self.budget.left_s * share))
 
 
 SEED: Final = 1

@@ -4,7 +4,7 @@
 
 Layers are drawn at random from those of section 5.3 (layer_files.py), for one CPU thread up to
 three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
-cuts and both processors alone are then measured again in turns, so that no contestant profits from
+cuts and both processors alone are then measured again in turns, so that no candidate profits from
 having been measured in a lucky moment.
 """
 
@@ -54,9 +54,9 @@ def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any
     searched = search(layer)
     finalists = sorted(searched, key=searched.__getitem__)[:FINALISTS]
     alone = {"cpu": 0, "gpu": layer.channels}
-    contestants = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
+    candidates = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
     rounds = 3 if bench.smoke else FINAL_ROUNDS
-    times = layer_files.in_turns(layer, contestants, FINAL_REPEATS, rounds)
+    times = layer_files.in_turns(layer, candidates, FINAL_REPEATS, rounds)
     found = min(times, key=times.__getitem__)
     return {
         "kind": "linear" if case.in_w == 1 else "convolution",

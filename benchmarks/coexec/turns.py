@@ -1,18 +1,17 @@
-"""Contestants that take turns for a given time."""
+"""Candidates that take turns for a given time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from benchmarks.rounds import TOTAL, take_turns
 from phonebit.planner import Processor
 from phonebit.planner.measure.measuring import NoiseProbe
 
-Found = TypeVar("Found")
 MOST_ROUNDS: Final = 200
 LEAST_ROUNDS: Final = 20
 WARM_UP_S: Final = 0.02
@@ -20,38 +19,10 @@ WARM_UP_S: Final = 0.02
 COUNTED_S: Final = 0.01
 """Of calls that count, of which the median is the turn's: single ones on many cores differ by a
 tenth."""
-CANARY_S: Final = 0.04
-"""What a turn, and a round, waits for a canary, about."""
+PROBE_S: Final = 0.04
+"""What a turn, and a round, waits for the noise probe, about."""
 PROBES: Final = 50
-"""Of a round's canary, some 10 ms: where cores are shared, a few may have them to themselves."""
-
-
-class QuietProbe(NoiseProbe):
-    """Waits for measurements of any kind, too, until all of a testbed's cores are undisturbed."""
-
-    def measure_quietly(
-        self, processors: Collection[Processor], measure: Callable[[], Found]
-    ) -> Found:
-        """A measurement before and after which the processors that take part are undisturbed.
-
-        It is made again until they are, or patience is over: a device that stays slow is measured
-        as it is.
-        """
-        begin = time.monotonic()
-        probe = self.layer()
-        self.learn(probe)
-        while True:
-            is_patient = self.patience_s > 0
-            found = None
-            if not is_patient or self.is_quiet(processors, probe):
-                found = (measure(),)
-            probe = self.layer()
-            seconds = time.monotonic() - begin
-            if found and (not is_patient or self.is_quiet(processors, probe)):
-                self.restore(seconds)
-                return found[0]
-            self.patience_s -= seconds
-            begin += seconds
+"""Of the probe per round, some 10 ms: where cores are shared, a few may have them alone."""
 
 
 class Budget:
@@ -77,21 +48,21 @@ class Budget:
         return Budget(self.left_s / max(1, items_left))
 
 
-def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[str, float]]:
-    """A contestant: typical milliseconds of a call while all cores of the testbed are undisturbed.
+def timed(call: Callable[[], object], probe: NoiseProbe) -> Callable[[], dict[str, float]]:
+    """A candidate: typical milliseconds of a call while all cores of the testbed are undisturbed.
 
     Calls that do not count come before: they find the others' weights in the caches, and a
-    processor that slept while another contestant left it idle.
+    processor that slept while another candidate left it idle.
     """
 
     def turn() -> dict[str, float]:
         end = time.perf_counter() + WARM_UP_S
         while time.perf_counter() < end:
             call()
-        return {TOTAL: canary.measure_quietly(tuple(Processor), counted)}
+        return {TOTAL: probe.measure_quietly(tuple(Processor), counted)}
 
     def counted() -> float:
-        call()  # the canary's weights are in the caches
+        call()  # the probe's weights are in the caches
         ends = [first := time.perf_counter()]
         while len(ends) < 2 or ends[-1] < first + COUNTED_S:
             call()
@@ -102,20 +73,20 @@ def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[s
 
 
 def compete(
-    calls: Mapping[str, Callable[[], object]], canary: QuietProbe, budget: Budget
+    calls: Mapping[str, Callable[[], object]], probe: NoiseProbe, budget: Budget
 ) -> dict[str, Any]:
     """Times calls A B C A B C ..., as often as the budget allows, but for some rounds at least."""
     for _ in range(2):  # nobody's first pass counts
         begin = time.perf_counter()
         for call in calls.values():
             call()
-    turn_s = WARM_UP_S + COUNTED_S + CANARY_S
-    round_s = 3 * (time.perf_counter() - begin) + len(calls) * turn_s + CANARY_S
+    turn_s = WARM_UP_S + COUNTED_S + PROBE_S
+    round_s = 3 * (time.perf_counter() - begin) + len(calls) * turn_s + PROBE_S
     count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
     rounds = take_turns(
-        {name: timed(call, canary) for name, call in calls.items()},
+        {name: timed(call, probe) for name, call in calls.items()},
         count,
-        canary=lambda: median(canary.layer().total_us for _ in range(PROBES)) / 1e3,
+        noise_ms=lambda: median(probe.layer().total_us for _ in range(PROBES)) / 1e3,
     )
     times = {name: rounds.spread(name)[TOTAL] for name in rounds.times}
     return {"times": times, **rounds.describe()}

@@ -110,12 +110,12 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ops = networks[form].profile(pictures[form], options.repeats)
         return by_layer((op.name, op.latency_ms) for op in ops)
 
-    contestants = {form: partial(layer_times, form) for form in FORMS}
+    candidates = {form: partial(layer_times, form) for form in FORMS}
     peers, failures = _start_peers(options, folder, reals[name])
     for engine, peer in peers.items():
-        contestants[engine] = partial(peer_times, peer, options.repeats)
+        candidates[engine] = partial(peer_times, peer, options.repeats)
     try:
-        rounds = take_turns(contestants, options.rounds)
+        rounds = take_turns(candidates, options.rounds)
     finally:
         for peer in peers.values():
             peer.stop()
@@ -134,7 +134,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "equal_tensors": equal,
         "engines": {
             engine: {"title": titles[engine], "layers": rounds.spread(engine)}
-            for engine in contestants
+            for engine in candidates
         },
         "failures": failures,
     }

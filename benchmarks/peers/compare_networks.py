@@ -23,7 +23,7 @@ from benchmarks.peers.harness.catalogue import OURS, SUBJECTS, contenders_for, k
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import measure
 from benchmarks.records import RESULTS, run_context, write_results
-from benchmarks.rounds import CANARY_LIMIT
+from benchmarks.rounds import NOISE_LIMIT
 from phonebit.devices.runtime import instruction_sets, serving_isa
 
 FILE: Final = RESULTS / "peers_cpu.json"
@@ -71,7 +71,7 @@ def main() -> None:
         {"phonebit": sys.executable, "peers": peers, "tensorflow": tensorflow},
         options.float_weights,
     )
-    settings = {"float_weights": options.float_weights, "canary_limit": CANARY_LIMIT}
+    settings = {"float_weights": options.float_weights, "canary_limit": NOISE_LIMIT}
     context = run_context() | {"isa": serving_isa(instruction_sets())}
     document: dict[str, Any] = {"context": context, "settings": settings}
     document["cases"] = earlier_cases(options.json, context) if options.add else []

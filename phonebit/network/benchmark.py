@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.compiled import load_runtime
 from phonebit.errors import InputError
 from phonebit.network.input_checks import check_inputs
 
 if TYPE_CHECKING:
     from phonebit.network.network import Network
 
-CANARY_BURST = 8
-"""Canary loops before each tenth of the runs, and after the last."""
-CANARY_LIMIT = 1.15
-"""A machine counts as disturbed above this ratio of the canary's 90th percentile to its minimum."""
+MAX_NOISE = 1.15
+"""A machine counts as disturbed above this ratio of the loop's 90th percentile to its minimum."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +41,7 @@ class Benchmark:
 
     @property
     def canary_ratio(self) -> float:
-        """90th percentile over minimum of the canary loop: 1 on an undisturbed machine."""
+        """90th percentile over minimum of the fixed loop: 1 on an undisturbed machine."""
         return float(np.percentile(self.canary_ms, 90) / self.canary_ms.min())
 
     def __repr__(self) -> str:
@@ -67,7 +65,7 @@ class Benchmark:
             "canary": {
                 "median_ms": float(np.median(self.canary_ms)),
                 "p90_over_min": self.canary_ratio,
-                "disturbed": self.canary_ratio > CANARY_LIMIT,
+                "disturbed": self.canary_ratio > MAX_NOISE,
             },
         }
 
@@ -75,7 +73,7 @@ class Benchmark:
 def benchmark(
     network: Network, x: Any, runs: int, warmup: int, tenth_done: Callable[[], None]
 ) -> Benchmark:
-    """Time forward passes one by one, with canary loops between the tenths; ``Network.bench``."""
+    """Time inferences one by one, with a fixed loop between the tenths; ``Network.bench``."""
     if runs < 1 or warmup < 0:
         raise InputError("too few", expected="runs >= 1, warmup >= 0", got=f"{runs}, {warmup}")
     arrays = check_inputs(x, network.inputs, network.preprocessing)
@@ -84,24 +82,6 @@ def benchmark(
         network.forward(inputs)
     while network.coexec.get("is_on_trial"):
         network.forward(inputs)
-    latencies: list[float] = []
-    canary: list[float] = []
-    for tenth in range(10):
-        canary += [_canary_ms() for _ in range(CANARY_BURST)]
-        for _ in range(runs * (tenth + 1) // 10 - runs * tenth // 10):
-            start = time.perf_counter()
-            network.forward(inputs)
-            latencies.append((time.perf_counter() - start) * 1e3)
-        tenth_done()
-    canary += [_canary_ms() for _ in range(CANARY_BURST)]
-    batch = len(next(iter(inputs.values())))
-    return Benchmark(np.array(latencies), np.array(canary), batch)
-
-
-def _canary_ms() -> float:
-    """Time of a loop that always does the same: it slows down only if the machine does."""
-    start = time.perf_counter()
-    total = 0
-    for i in range(4000):
-        total += i & 7
-    return (time.perf_counter() - start) * 1e3
+    times = load_runtime().time_runs(runs, lambda: network.forward(inputs), tenth_done)
+    latencies_ms, loop_ms = map(np.array, times)
+    return Benchmark(latencies_ms, loop_ms, len(next(iter(inputs.values()))))

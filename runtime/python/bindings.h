@@ -15,6 +15,8 @@ void define_network(pybind11::module_& module);
 void define_images(pybind11::module_& module);
 /// Energy sources for phonebit/energy: EnergySource, EnergyTrace, EnergySpan and discover_energy.
 void define_energy(pybind11::module_& module);
+/// Comparing times on a disturbed machine: NoiseProbe, time_runs and fixed_loop_ms.
+void define_measure(pybind11::module_& module);
 /// Kernel selection for phonebit/planner: isa_names, cpu_kernel, gpu_kernel_families and GpuKernels.
 void define_selection(pybind11::module_& module);
 

@@ -98,6 +98,7 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_network(module);
   python::define_images(module);
   python::define_energy(module);
+  python::define_measure(module);
   python::define_selection(module);
   python::define_floating_point(module);
   python::main_thread =

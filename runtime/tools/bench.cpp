@@ -11,12 +11,10 @@
 #include "measurement.h"
 #include "modes.h"
 #include "printable.h"
-#include "statistics.h"
 
 namespace phonebit::tools {
 namespace {
 
-constexpr int canary_burst = 8;  // loops before each tenth of the runs, and after the last
 constexpr int most_profiled_runs = 100;
 constexpr int most_runs = 10000000;
 constexpr int most_batch = 4096;
@@ -45,16 +43,7 @@ CoexecInfo coexec_of(const Network& network) {
 void time_passes(Loaded& loaded, int runs, Measurement& result) {
   for (int pass = 0; pass < result.warmup || coexec_of(loaded.network).is_on_trial; ++pass)
     loaded.forward(result.batch);
-  for (int tenth = 0; tenth < 10; ++tenth) {
-    for (int loop = 0; loop < canary_burst; ++loop) result.canary_ms.push_back(canary_ms());
-    const int count = static_cast<int>(int64_t{runs} * (tenth + 1) / 10 - int64_t{runs} * tenth / 10);
-    for (int pass = 0; pass < count; ++pass) {
-      const double start = now_ms();
-      loaded.forward(result.batch);
-      result.latencies_ms.push_back(now_ms() - start);
-    }
-  }
-  for (int loop = 0; loop < canary_burst; ++loop) result.canary_ms.push_back(canary_ms());
+  result.runs = measure::time_runs(runs, [&] { loaded.forward(result.batch); });
 }
 
 /// The number in a small file; absent where there is none.
@@ -213,9 +202,9 @@ void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<do
 
 /// The runs, with heat and clocks around them, after the first pass and a rest.
 void run_passes(const BenchSettings& settings, Loaded& loaded, BenchResult& result) {
-  const double first = now_ms();
+  const double first = measure::now_ms();
   loaded.forward(result.measured.batch);
-  result.measured.first_ms = now_ms() - first;
+  result.measured.first_ms = measure::now_ms() - first;
   rest(settings.cooldown_s);
   Circumstances& around = result.circumstances;
   around.before = thermal_zones();
@@ -251,7 +240,7 @@ void print_json(const Arguments& arguments, const Network& network, const BenchR
 void print_text(const Arguments& arguments, const Network& network, const BenchResult& result) {
   const Measurement& measured = result.measured;
   std::printf("%s  %s, %d threads, batch %d, %zu runs after %d\n", printable(arguments.files()[0]).c_str(),
-              network.device().c_str(), network.threads(), measured.batch, measured.latencies_ms.size(),
+              network.device().c_str(), network.threads(), measured.batch, measured.runs.run_ms.size(),
               measured.warmup);
   print_measurement(measured);
   print_trial(coexec_of(network));
@@ -269,9 +258,9 @@ int bench(const Arguments& arguments) {
   BenchResult result{};
   result.measured.batch = batch;
   result.measured.warmup = settings.warmup;
-  const double start = now_ms();
+  const double start = measure::now_ms();
   Loaded loaded = load(arguments, batch);
-  result.measured.load_ms = now_ms() - start;
+  result.measured.load_ms = measure::now_ms() - start;
   run_passes(settings, loaded, result);
   if (arguments.has("--profile"))
     result.profile = checked(

@@ -7,10 +7,12 @@
 #include <thread>
 #include <utility>
 
-#include "statistics.h"
+#include "measure/statistics.h"
 
 namespace phonebit::tools {
 namespace {
+
+using engine::measure::now_ms;
 
 // As phonebit/energy/meter.py has them.
 constexpr double fine_enough = 0.01, idle_fine_enough = 0.03;

@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 
-#include "canary.h"
 #include "engine.h"
 #include "modes.h"
 #include "orders.h"
@@ -107,6 +107,27 @@ Options with_way(Options options, const Way& way) {
       .synchronization(named(synchronizations, way.synchronization));
 }
 
+struct TurnTimes {
+  LayerTimes probe;
+  std::vector<LayerTimes> pairs;
+};
+
+struct Probe {
+  Network network;
+  engine::measure::NoiseProbe rule;
+};
+
+LayerTimes measure_pair(Network& network, int layer, const PartPair& pair, int repeats) {
+  return checked(network.measure_layer(layer, pair.cpu ? &*pair.cpu : nullptr,
+                                       pair.gpu ? &*pair.gpu : nullptr, repeats));
+}
+
+void keep_least(LayerTimes& least, const LayerTimes& other) {
+  least.total_us = std::min(least.total_us, other.total_us);
+  least.cpu_us = std::min(least.cpu_us, other.cpu_us);
+  least.gpu_us = std::min(least.gpu_us, other.gpu_us);
+}
+
 /// Measures orders of one folder with fixed settings.
 class Collector {
  public:
@@ -135,7 +156,8 @@ class Collector {
  private:
   void find_ways();
   Network load(const std::string& file, int threads, const Way& way) const;
-  Canary& canary(int threads);
+  /// The least times of an order's pairs, and those of the noise probe meanwhile.
+  TurnTimes measure_in_turns(Network& network, const Order& order);
   void write_gpu(JsonWriter& json) const;
   void write_cpu(JsonWriter& json) const;
   void write_keys(JsonWriter& json) const;
@@ -145,8 +167,8 @@ class Collector {
   Processors processors_;
   Options settings_;
   std::string cores_, hint_;
-  std::vector<Way> ways_;           // that the device has
-  std::map<int, Canary> canaries_;  // by CPU threads
+  std::vector<Way> ways_;        // that the device has
+  std::map<int, Probe> probes_;  // by CPU threads
 };
 
 Network Collector::load(const std::string& file, int threads, const Way& way) const {
@@ -227,7 +249,7 @@ void write_times(JsonWriter& json, const TurnTimes& times) {
   for (const LayerTimes& us : times.pairs)
     json.begin_array().real(us.total_us).real(us.cpu_us).real(us.gpu_us).end_array();
   json.end_array();
-  json.key("canary_us").begin_array().real(times.canary.cpu_us).real(times.canary.gpu_us).end_array();
+  json.key("canary_us").begin_array().real(times.probe.cpu_us).real(times.probe.gpu_us).end_array();
 }
 
 void write_sizes(JsonWriter& json, const char* name, const uint64_t (&sizes)[3]) {
@@ -249,11 +271,28 @@ void write_launches(JsonWriter& json, Network& network, const Order& order, cons
   json.end_array();
 }
 
-Canary& Collector::canary(int threads) {
-  const auto found = canaries_.find(threads);
-  if (found != canaries_.end()) return found->second;
-  Network network = load(list_.canary.file, threads, ways_[0]);
-  return canaries_.emplace(threads, Canary(std::move(network), list_.canary)).first->second;
+TurnTimes Collector::measure_in_turns(Network& network, const Order& order) {
+  const ProbeOrder& probe_order = list_.noise_probe;
+  auto probe = probes_.find(order.threads);
+  if (probe == probes_.end())
+    probe = probes_
+                .emplace(order.threads, Probe{load(probe_order.file, order.threads, ways_[0]),
+                                              engine::measure::NoiseProbe(probe_order.limits)})
+                .first;
+  constexpr double most = std::numeric_limits<double>::infinity();
+  TurnTimes least{{most, most, most}, std::vector<LayerTimes>(order.pairs.size(), {most, most, most})};
+  engine::measure::Sides sides{};
+  for (const PartPair& pair : order.pairs) sides = {sides[0] || pair.cpu, sides[1] || pair.gpu};
+  const auto turn = [&]() -> engine::measure::SideTimes {
+    const LayerTimes times =
+        measure_pair(probe->second.network, probe_order.layer, probe_order.parts, probe_order.repeats);
+    keep_least(least.probe, times);
+    for (size_t i = 0; i < order.pairs.size(); ++i)
+      keep_least(least.pairs[i], measure_pair(network, order.layer, order.pairs[i], 1));
+    return {times.cpu_us, times.gpu_us};
+  };
+  probe->second.rule.measure_in_turns(sides, turn, order.turns, 0.0);
+  return least;
 }
 
 std::string Collector::measure(const Order& order) {
@@ -263,12 +302,7 @@ std::string Collector::measure(const Order& order) {
     Network network = load(order.file, order.threads, way);
     json.begin_object().whole("order", order.number);
     json.key("way").begin_array().text(way.sharing).text(way.synchronization).end_array();
-    const auto measure = [&](const PartPair& pair) {
-      const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
-      const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-      return checked(network.measure_layer(order.layer, cpu, gpu, 1));
-    };
-    write_times(json, canary(order.threads).measure_in_turns(order.pairs, order.turns, measure));
+    write_times(json, measure_in_turns(network, order));
     json.key("launches").begin_array();
     for (const PartPair& pair : order.pairs) write_launches(json, network, order, pair);
     json.end_array().end_object();

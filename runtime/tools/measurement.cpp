@@ -5,15 +5,11 @@
 #include <numeric>
 
 #include "printable.h"
-#include "statistics.h"
 
 namespace phonebit::tools {
 namespace {
 
-double canary_ratio(const Measurement& measurement) {
-  const std::vector<double>& times = measurement.canary_ms;
-  return quantile(times, 0.9) / quantile(times, 0.0);
-}
+using measure::quantile;
 
 /// Operations a nanosecond; a multiply-accumulate is two.
 double gops(double macs, double latency_ms) {
@@ -27,32 +23,31 @@ double share(double part, double whole) { return whole > 0.0 ? part / whole : 0.
 }  // namespace
 
 void write_measurement(JsonWriter& json, const Measurement& measurement) {
-  const double median = quantile(measurement.latencies_ms, 0.5);
+  const double median = quantile(measurement.runs.run_ms, 0.5);
   json.whole("warmup", measurement.warmup);
   json.whole("batch", measurement.batch);
-  json.whole("runs", static_cast<int64_t>(measurement.latencies_ms.size()));
+  json.whole("runs", static_cast<int64_t>(measurement.runs.run_ms.size()));
   json.real("median_ms", median);
-  json.real("min_ms", quantile(measurement.latencies_ms, 0.0));
-  json.real("p90_ms", quantile(measurement.latencies_ms, 0.9));
+  json.real("min_ms", quantile(measurement.runs.run_ms, 0.0));
+  json.real("p90_ms", quantile(measurement.runs.run_ms, 0.9));
   json.real("fps", 1e3 * measurement.batch / median);
   json.key("canary").begin_object();
-  json.real("median_ms", quantile(measurement.canary_ms, 0.5));
-  json.real("p90_over_min", canary_ratio(measurement));
-  json.flag("disturbed", canary_ratio(measurement) > canary_limit);
+  json.real("median_ms", quantile(measurement.runs.loop_ms, 0.5));
+  json.real("p90_over_min", measurement.runs.noise());
+  json.flag("disturbed", measurement.runs.is_disturbed());
   json.end_object();
 }
 
 void print_measurement(const Measurement& measurement) {
-  const std::vector<double>& times = measurement.latencies_ms;
+  const std::vector<double>& times = measurement.runs.run_ms;
   const double median = quantile(times, 0.5);
   std::printf("median %.3f ms   min %.3f ms   p90 %.3f ms   %.0f FPS\n", median, quantile(times, 0.0),
               quantile(times, 0.9), 1e3 * measurement.batch / median);
-  const double ratio = canary_ratio(measurement);
-  if (ratio > canary_limit)
+  if (measurement.runs.is_disturbed())
     std::printf(
         "canary: the machine was disturbed (a fixed loop's p90 was %.2f x its minimum): trust min and "
         "ratios only\n",
-        ratio);
+        measurement.runs.noise());
   std::printf("start: loaded in %.1f ms, first pass %.1f ms\n", measurement.load_ms, measurement.first_ms);
 }
 

@@ -4,15 +4,18 @@
 #include <vector>
 
 #include "engine.h"
+#include "measure/statistics.h"
 
 namespace phonebit::tools {
+
+namespace measure = engine::measure;
 
 /// Latencies of one network, and how steady the machine was meanwhile.
 struct Measurement {
   int batch, warmup;
   double load_ms;   ///< from the file to a network that is ready
   double first_ms;  ///< the first pass: it touches the weights, and a GPU warms up
-  std::vector<double> latencies_ms, canary_ms;
+  measure::TimedRuns runs;
 };
 
 /// Names of JSON are those of `phonebit bench --json`.

@@ -97,23 +97,23 @@ Order parse_order(Words& words, int number) {
   return order;
 }
 
-CanaryOrder parse_canary(Words& words) {
-  CanaryOrder canary{};
-  canary.file = words.file();
-  canary.layer = words.number(0);
-  canary.parts = parse_pair(words.where(), words.word());
-  if (!canary.parts.cpu || !canary.parts.gpu)
-    fail("%s: a processor has no part of the canary", words.where().c_str());
+ProbeOrder parse_noise_probe(Words& words) {
+  ProbeOrder probe{};
+  probe.file = words.file();
+  probe.layer = words.number(0);
+  probe.parts = parse_pair(words.where(), words.word());
+  if (!probe.parts.cpu || !probe.parts.gpu)
+    fail("%s: a processor has no part of the noise probe", words.where().c_str());
   words.expect("repeats");
-  canary.repeats = words.number(1);
+  probe.repeats = words.number(1);
   words.expect("usual");
-  canary.usual_percent = words.number(0, 100);
+  probe.limits.usual_share = words.number(0, 100) / 100.0;
   words.expect("most");
-  canary.most_percent = words.number(100);
+  probe.limits.tolerance = words.number(100) / 100.0;
   words.expect("waits");
-  canary.patience_s = words.number(0);
-  canary.waits_per_measurement = words.number(0);
-  return canary;
+  probe.limits.max_wait_s = words.number(0);
+  probe.limits.waits_per_measurement = words.number(0);
+  return probe;
 }
 
 void parse_line(Words& words, OrderList& list) {
@@ -124,7 +124,7 @@ void parse_line(Words& words, OrderList& list) {
     list.probe_file = words.file();
     list.probe_layer = words.number(0);
   } else if (kind == "canary") {
-    list.canary = parse_canary(words);
+    list.noise_probe = parse_noise_probe(words);
   } else if (kind == "sharing") {
     list.sharing_file = words.file();
   } else if (kind == "way") {
@@ -157,8 +157,8 @@ OrderList read_orders(const std::string& folder) {
     list.identity = words.word();
     words.end();
   }
-  if (list.probe_file.empty() || list.canary.file.empty() || list.sharing_file.empty() || list.ways.empty() ||
-      list.threads.empty())
+  if (list.probe_file.empty() || list.noise_probe.file.empty() || list.sharing_file.empty() ||
+      list.ways.empty() || list.threads.empty())
     fail("%s: lines are missing at its beginning; write it again with phonebit collect --orders",
          path.c_str());
   return list;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/noise_probe.h"
+
 namespace phonebit::tools {
 
 /// One measurement: what each processor computes; absent: nothing.
@@ -35,16 +37,13 @@ struct Order {
   std::vector<PartPair> pairs;
 };
 
-/// How to measure, and to see whether the device is undisturbed.
-struct CanaryOrder {
-  std::string file;           ///< in the folder
-  int layer;                  ///< index in the file
-  PartPair parts;             ///< both are there
-  int repeats;                ///< in a turn; the layer's time is their least
-  int usual_percent;          ///< the share of orders that find it at most as slow as usual
-  int most_percent;           ///< of its usual time
-  int patience_s;             ///< how long an order has further turns at most
-  int waits_per_measurement;  ///< all together wait at most so many times as long as they take
+/// The noise probe.
+struct ProbeOrder {
+  std::string file;  ///< in the folder
+  int layer;         ///< index in the file
+  PartPair parts;    ///< both are there
+  int repeats;       ///< in a turn; the layer's time is their least
+  engine::measure::NoiseLimits limits;
 };
 
 /// A work order.
@@ -52,7 +51,7 @@ struct OrderList {
   std::string identity;    ///< results name it
   std::string probe_file;  ///< its layer's CPU kernel tells of the CPU
   int probe_layer;
-  CanaryOrder canary;
+  ProbeOrder noise_probe;
   std::string sharing_file;  ///< loads in every way that the device has
   std::vector<Way> ways;     ///< the cheaper ones first
   std::vector<int> threads;

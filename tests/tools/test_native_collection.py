@@ -95,7 +95,7 @@ def test_orders_that_failed_are_tried_again(bench: Program, orders: Path) -> Non
         ("phonebit-orders 4", "phonebit-orders 3", "orders.txt:1: got '3', expected a whole"),
         ("phonebit-orders", "orders", "orders.txt:1: got 'orders', expected 'phonebit-orders'"),
         ("probe probe.pbit", "probe ../probe.pbit", "is no name of a file"),
-        ("/0:7:0:64 repeats", "/- repeats", "a processor has no part of the canary"),
+        ("/0:7:0:64 repeats", "/- repeats", "a processor has no part of the noise probe"),
         (" usual 25 ", " usual 101 ", "got '101', expected a whole number from 0 to 100"),
         (" turns 1 ", " turns 0 ", "got '0', expected a whole number from 1"),
         (" most 110 ", " most 90 ", "got '90', expected a whole number from 100"),

@@ -123,7 +123,7 @@ class NetworkComparison:
             row |= {"device_ms": device["ms"], "first_ms": started["first_ms"]}
             row["memory_mib"] = memory_mib(self.workers[key].ready["pid"])
             self.rows[key]["batches"].append(row)
-        print(f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds", flush=True)
+        print(f"{self.subject.name} x{batch}, {len(rounds.noise_ms)} rounds", flush=True)
 
     def _check_results(self, batch: int) -> None:
         for key in list(self.workers):

@@ -8,9 +8,10 @@ from heapq import nsmallest
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from phonebit.compiled import load_runtime
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import usual_us
+from phonebit.planner.predict.samples import USUAL
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -132,14 +133,21 @@ class NoiseProbe:
     Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or
     seconds and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of
     the time on each core. Clocks also rise and fall by some per cent, for seconds and minutes; by
-    as much the layers are slower that are measured then, and the probe tells how much.
+    as much the layers are slower that are measured then, and the probe tells how much. When
+    measurements are repeated, runtime/measure/noise_probe.h says.
     """
 
     def __init__(self, engine: _runtime.Network, index: int) -> None:
         self._engine = engine
         self._index = index
-        self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}
-        self.patience_s = float(PATIENCE_S)
+        self._rule = load_runtime().NoiseProbe(
+            usual_share=USUAL,
+            tolerance=TOLERANCE,
+            max_wait_s=PATIENCE_S,
+            waits_per_measurement=WAITS_PER_MEASUREMENT,
+            max_turns=MOST_TURNS,
+            clock=time.monotonic,
+        )
 
     def turns(
         self,
@@ -148,12 +156,7 @@ class NoiseProbe:
         least: int,
         seconds: float = 0.0,
     ) -> list[tuple[LayerTimes, list[Found]]]:
-        """Some measurements again and again, each time with the probe's before them.
-
-        Everything has its turn before anything has its next one, the probe first: what disturbs
-        for milliseconds spoils a turn of some. There are more turns while the probe has not once
-        been undisturbed, until patience is over. Where a core is slow for half of the time, few
-        turns are without a quick one.
+        """Some measurements in turns, each time with the probe's before them.
 
         Args:
             processors: Who must have been undisturbed.
@@ -163,23 +166,12 @@ class NoiseProbe:
         """
         found: list[tuple[LayerTimes, list[Found]]] = []
 
-        def take_turn() -> LayerTimes:
-            """Gives the least of the probe's times so far."""
-            found.append((self.layer(), [measure() for measure in measures]))
-            return least_of(probe for probe, _ in found)
+        def take_turn() -> tuple[float, float]:
+            probe = self.layer()
+            found.append((probe, [measure() for measure in measures]))
+            return probe.cpu_us, probe.gpu_us
 
-        begin = time.monotonic()
-        probe = take_turn()
-        while len(found) < least or (
-            len(found) < MOST_TURNS and time.monotonic() - begin < seconds
-        ):
-            probe = take_turn()
-        self.learn(probe)
-        self.restore(time.monotonic() - begin)
-        while self.patience_s > 0 and not self.is_quiet(processors, probe):
-            begin = time.monotonic()
-            probe = take_turn()
-            self.patience_s -= time.monotonic() - begin
+        self._rule.measure_in_turns(_sides(processors), take_turn, least, seconds)
         return found
 
     def measure_in_turns(
@@ -198,10 +190,11 @@ class NoiseProbe:
         measures: Sequence[Callable[[], LayerTimes]],
         turns: int,
     ) -> list[LayerTimes]:
-        """The least times, as if the processors had been as fast as they usually are so far."""
+        """The least times, as if the processors had been as fast as they usually are."""
         times, probe = self.measure_in_turns(processors, measures, turns)
-        cpu, gpu = (probe.of(side) / usual_us(self._known_us[side]) for side in Processor)
-        return [of.over(cpu, gpu) for of in times]
+        usual_cpu_us, usual_gpu_us = self._rule.usual_us
+        slowness = probe.cpu_us / usual_cpu_us, probe.gpu_us / usual_gpu_us
+        return [of.over(*slowness) for of in times]
 
     def measure_passes(
         self, measures: Sequence[Callable[[], PassTimes]], turns: int, seconds: float
@@ -216,21 +209,26 @@ class NoiseProbe:
         times = (passes for _, passes in quicker)
         return [PassTimes.typical(of_one) for of_one in zip(*times, strict=True)]
 
-    def restore(self, seconds: float) -> None:
-        """Patience, for so long a measurement."""
-        self.patience_s = min(self.patience_s + WAITS_PER_MEASUREMENT * seconds, PATIENCE_S)
+    def measure_quietly(
+        self, processors: Collection[Processor], measure: Callable[[], Found]
+    ) -> Found:
+        """A measurement before and after which the processors that take part are undisturbed.
+
+        A device that stays slow is measured as it is.
+        """
+        found: list[Found] = []
+
+        def probe_us() -> tuple[float, float]:
+            times = self.layer()
+            return times.cpu_us, times.gpu_us
+
+        self._rule.measure_quietly(_sides(processors), probe_us, lambda: found.append(measure()))
+        return found[-1]
 
     def layer(self) -> LayerTimes:
         """What the layer takes now."""
         return measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
 
-    def learn(self, probe: LayerTimes) -> None:
-        """Keeps a time from before waiting: of those while it waits there are many alike."""
-        for side, known in self._known_us.items():
-            known.append(probe.of(side))
 
-    def is_quiet(self, processors: Collection[Processor], probe: LayerTimes) -> bool:
-        """Whether the layer took as long as usual."""
-        return all(
-            probe.of(side) <= TOLERANCE * usual_us(self._known_us[side]) for side in processors
-        )
+def _sides(processors: Collection[Processor]) -> list[bool]:
+    return [side in processors for side in Processor]

@@ -74,7 +74,7 @@ def test_a_budget_is_shared_equally() -> None:
 
 
 class Undisturbed:
-    """A canary of a machine that nothing disturbs."""
+    """The noise probe of a machine that nothing disturbs."""
 
     def measure_quietly(self, processors: Any, measure: Any) -> Any:
         assert set(processors) == set(Processor)
@@ -84,12 +84,12 @@ class Undisturbed:
         return LayerTimes(20.0, 10.0, 10.0)
 
 
-def test_contestants_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds in ("WARM_UP_S", "COUNTED_S"):
         monkeypatch.setattr(turns, seconds, 0)
     calls: list[str] = []
-    contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
-    result = turns.compete(contestants, Undisturbed(), turns.Budget(0))
+    candidates = {name: lambda name=name: calls.append(name) for name in "AB"}
+    result = turns.compete(candidates, Undisturbed(), turns.Budget(0))
     assert result["rounds"] == turns.LEAST_ROUNDS
     assert set(result["times"]) == {"A", "B"}
     assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count

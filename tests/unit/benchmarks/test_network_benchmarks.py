@@ -96,15 +96,15 @@ def test_all_rounds_count_where_hardly_any_is_steady() -> None:
     assert rounds.counted == [0, 1, 2, 3]
 
 
-def test_contestants_take_turns() -> None:
+def test_candidates_take_turns() -> None:
     order: list[str] = []
 
-    def contestant(name: str) -> Any:
+    def candidate(name: str) -> Any:
         return lambda: order.append(name) or {"conv1": 1.0}
 
-    rounds = take_turns({"a": contestant("a"), "b": contestant("b")}, 3)
+    rounds = take_turns({"a": candidate("a"), "b": candidate("b")}, 3)
     assert "".join(order) == "ababab"
-    assert len(rounds.canary_ms) == len(rounds.times["b"]) == 3
+    assert len(rounds.noise_ms) == len(rounds.times["b"]) == 3
 
 
 class FakePeer:

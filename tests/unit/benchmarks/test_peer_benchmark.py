@@ -188,13 +188,13 @@ def test_engines_take_turns_until_the_time_is_used_up() -> None:
     def turn(name: str) -> Any:
         return lambda: (order.append(name), {"total": 1.0})[1]
 
-    contestants = {"a": turn("a"), "b": turn("b")}
+    candidates = {"a": turn("a"), "b": turn("b")}
     rounds = take_turns(
-        contestants, 5, most=40, budget_s=12, canary=times(1.0), clock=lambda: next(clock)
+        candidates, 5, most=40, budget_s=12, noise_ms=times(1.0), clock=lambda: next(clock)
     )
-    assert order == ["a", "b"] * len(rounds.canary_ms)
-    assert 5 < len(rounds.canary_ms) < 40
-    assert len(take_turns(contestants, 5, most=40, canary=times(1.0)).canary_ms) == 5
+    assert order == ["a", "b"] * len(rounds.noise_ms)
+    assert 5 < len(rounds.noise_ms) < 40
+    assert len(take_turns(candidates, 5, most=40, noise_ms=times(1.0)).noise_ms) == 5
 
 
 def test_a_failing_engine_leaves_and_the_others_go_on() -> None:
@@ -206,18 +206,18 @@ def test_a_failing_engine_leaves_and_the_others_go_on() -> None:
         except StopIteration:
             raise WorkerError("gone") from None
 
-    contestants = {"good": lambda: {"total": 2.0}, "bad": failing}
-    rounds = take_turns(contestants, 5, expected=(WorkerError,), canary=times(1.0))
+    candidates = {"good": lambda: {"total": 2.0}, "bad": failing}
+    rounds = take_turns(candidates, 5, expected=(WorkerError,), noise_ms=times(1.0))
     assert list(rounds.times) == ["good"]
     assert str(rounds.failures["bad"]) == "gone"
-    assert len(rounds.canary_ms) == 5
+    assert len(rounds.noise_ms) == 5
 
 
 def test_disturbed_rounds_do_not_count() -> None:
     ours, peer = times(1, 1, 50, 1, 1), times(10, 12, 10, 14, 16)
-    canary = times(1.0, 1.0, 1.0, 1.3, 1.0, 1.1)  # the third and the fourth round have the 1.3
-    contestants = {"ours": lambda: {"total": ours()}, "peer": lambda: {"total": peer()}}
-    rounds = take_turns(contestants, 5, canary=canary)
+    noise_ms = times(1.0, 1.0, 1.0, 1.3, 1.0, 1.1)  # the third and the fourth round have the 1.3
+    candidates = {"ours": lambda: {"total": ours()}, "peer": lambda: {"total": peer()}}
+    rounds = take_turns(candidates, 5, noise_ms=noise_ms)
     assert rounds.counted == rounds.steady == [0, 1, 4]
     summary = rounds.summary("peer", "ours")
     assert (summary["median_ms"], summary["min_ms"], summary["ratio"]) == (12, 10, 12)
@@ -225,8 +225,8 @@ def test_disturbed_rounds_do_not_count() -> None:
 
 
 def test_if_hardly_a_round_is_quiet_all_count_and_it_is_said() -> None:
-    canary = times(1.0, 1.0, 2.0, 2.0, 2.0, 2.0)
-    rounds = take_turns({"ours": lambda: {"total": 1.0}}, 5, canary=canary)
+    noise_ms = times(1.0, 1.0, 2.0, 2.0, 2.0, 2.0)
+    rounds = take_turns({"ours": lambda: {"total": 1.0}}, 5, noise_ms=noise_ms)
     assert rounds.steady == [0]
     assert rounds.counted == list(range(5))
 
