@@ -134,7 +134,7 @@ class NoiseProbe:
     seconds and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of
     the time on each core. Clocks also rise and fall by some per cent, for seconds and minutes; by
     as much the layers are slower that are measured then, and the probe tells how much. When
-    measurements are repeated, runtime/measure/noise_probe.h says.
+    measurements are repeated, measure/noise_probe.h says.
     """
 
     def __init__(self, engine: _runtime.Network, index: int) -> None:
