@@ -31,6 +31,7 @@ from phonebit.errors import (
 
 if typing.TYPE_CHECKING:
     from phonebit.converter.convert import convert
+    from phonebit.devices.loading import EngineOptions
     from phonebit.devices.tuning import tune
     from phonebit.evaluation.evaluate import evaluate
     from phonebit.images.preprocessing import Preprocessing
@@ -45,6 +46,7 @@ __all__ = [
     "CancelledError",
     "ConversionError",
     "DeviceError",
+    "EngineOptions",
     "InputError",
     "ModelFormatError",
     "Network",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "EngineOptions": "phonebit.devices.loading",
     "Network": "phonebit.network",
     "Preprocessing": "phonebit.images.preprocessing",
     "collect": "phonebit.planner.cost_models",

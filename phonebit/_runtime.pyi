@@ -77,20 +77,7 @@ class Network:
         path: str | os.PathLike[str],
         threads: int = 0,
         device: str | OpenClHandles = "cpu",  # "cpu:avx2", "gpu:1", "auto", "gpu+cpu", ...
-        precision: str = "exact",  # "exact", "f16", "fast"
-        tuning: str = "",  # lines of a tuning table that go before all others
-        cache_directory: str = "",
-        command_buffer: bool = True,  # replay where the device can
-        plan: PlanTuple | None = None,  # for "gpu+cpu"
-        sharing: str = "auto",  # "copy", "map", "svm"
-        synchronization: str = "auto",  # "events", "user_events", "polling"
-        trial: bool = True,  # of the file's own plan beside either processor alone
-        sync_limit_ms: int = 2000,
-        cores: str | list[int] = "any",  # "big", "little"; the system's numbers of processors
-        hint: str = "none",  # "performance", "power"
-        in_place: bool = False,  # map the file instead of reading it
-        max_memory_bytes: int = 0,  # 0: from the machine
-        max_work: float = 0.0,  # operations of one image; 0: from the machine
+        **options: Any,  # the fields of types/options.h; enumerations by name, a plan as PlanTuple
     ) -> None: ...
     @property
     def plan_key(self) -> str: ...  # what plans for both processors are kept under; "" on one

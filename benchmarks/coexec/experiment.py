@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from benchmarks.coexec.testbed import DEFAULT, Testbed, TestbedError, pocl_device
 from benchmarks.coexec.turns import Budget, compete
@@ -89,14 +89,14 @@ class Bench:
 
         Without ``threads``, the CPU has one a core; ``options`` are those of ``Network.load``.
         """
-        engine_options = EngineOptions(threads or self.testbed.cpu_cores, **options)
-        return open_measuring_engine(path, self.both, engine_options, plan)
+        options["threads"] = threads or self.testbed.cpu_cores
+        return open_measuring_engine(path, self.both, cast(EngineOptions, options), plan)
 
     def compete(self, networks: Mapping[str, Network], share: float = 1) -> Record:
         """Times networks in turns, undisturbed, for a share of what is left of the budget."""
         picture = random_inputs(networks["cpu"].inputs, 1)
         calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-        probe = NoiseProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
+        probe = NoiseProbe(*open_probe(self.both, EngineOptions(threads=self.testbed.cpu_cores)))
         return compete(calls, probe, Budget(0 if self.smoke else self.budget.left_s * share))
 
 

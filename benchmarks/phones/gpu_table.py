@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy.optimize import nnls
@@ -32,7 +32,7 @@ from benchmarks.mobile_isa.work import work
 from benchmarks.records import write_results
 from phonebit.devices.environment import commit
 from phonebit.devices.kernel_choice import KernelChoice
-from phonebit.devices.kernel_presets import KERNELS
+from phonebit.devices.kernel_presets import Kernels
 from phonebit.estimate.gpu import QUANTITIES, TABLE, trips
 from phonebit.estimate.phones import known_phones
 from phonebit.format.reader import read_contents
@@ -89,7 +89,7 @@ def _variants(layer: LayerShape) -> Iterable[LayerShape]:
 def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, KernelChoice]]:
     """What the phones of a code take for layers, of the usual kernels and the paper's."""
     gpus = {phone.gpu for phone in known_phones().values() if phone.gpu is not None}
-    for gpu, kernels in itertools.product(gpus, KERNELS):
+    for gpu, kernels in itertools.product(gpus, get_args(Kernels)):
         if gpu.code == code:
             facts = gpu.facts(kernels)
             for layer in layers:

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from phonebit.cli.bench_energy import (
-    EnergyOption,
-    EnergySecondsOption,
-    EnergySourceOption,
-    IdleOption,
-)
+from phonebit.cli.bench_energy import EnergyFlags
 from phonebit.cli.bench_text import print_bench
-from phonebit.cli.collect_options import (
-    CutsOption,
-    LayersOption,
-    RoundsOption,
-    SeedOption,
-    ThreadCountsOption,
-    TurnsOption,
-    collection_plan,
-    print_collection,
-)
+from phonebit.cli.collect_options import CollectFlags, print_collection
 from phonebit.cli.console import CommandGroup, output, print_json, progress
 from phonebit.cli.options import JsonOption, PrecisionOption
 from phonebit.display import bytes_text
@@ -37,29 +24,39 @@ if TYPE_CHECKING:
 
 android = CommandGroup("android", "Measure networks on an Android phone over adb.")
 
-SerialOption = Annotated[
-    str | None,
-    typer.Option(
-        "-s",
-        "--serial",
-        metavar="SERIAL",
-        help="Serial number of the phone, if several are connected.",
-    ),
-]
-AdbOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--adb", metavar="PROGRAM", help="Path of adb.", show_default="from PATH or ANDROID_HOME"
-    ),
-]
-ToolsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--tools",
-        metavar="DIR",
-        help="Folder of phonebit_bench and phonebit_run (build/android-ABI/runtime/tools).",
-    ),
-]
+
+@dataclass(frozen=True)
+class PhoneFlags:
+    """Which phone, and what it gets."""
+
+    serial: Annotated[
+        str | None,
+        typer.Option(
+            "-s",
+            "--serial",
+            metavar="SERIAL",
+            help="Serial number of the phone, if several are connected.",
+        ),
+    ] = None
+    adb: Annotated[
+        Path | None,
+        typer.Option(
+            "--adb",
+            metavar="PROGRAM",
+            help="Path of adb.",
+            show_default="from PATH or ANDROID_HOME",
+        ),
+    ] = None
+    tools: Annotated[
+        Path | None,
+        typer.Option(
+            "--tools",
+            metavar="DIR",
+            help="Folder of phonebit_bench and phonebit_run (build/android-ABI/runtime/tools).",
+        ),
+    ] = None
+
+
 CoresOption = Annotated[
     str, typer.Option("--cores", metavar="CORES", help="any, big, little, or numbers: 4,5,6,7.")
 ]
@@ -72,9 +69,8 @@ HintOption = Annotated[
 @android.add
 def push(
     files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help=".pbit files.")] = None,
-    serial: SerialOption = None,
-    adb: AdbOption = None,
-    tools: ToolsOption = None,
+    *,
+    attached: PhoneFlags,
 ) -> None:
     """Copy the native tools and networks to the phone.
 
@@ -82,8 +78,8 @@ def push(
     """
     from phonebit.android.pushing import PHONE_FOLDER
 
-    device, phone = _connect(adb, serial)
-    pushed = _install(device, phone, tools, files or [])
+    device, phone = _connect(attached)
+    pushed = _install(device, phone, attached.tools, files or [])
     output().print(
         f"{escape(phone.text)}: {len(pushed.sent)} files sent ({bytes_text(pushed.sent_bytes)}), "
         f"{len(pushed.known)} there already, in {PHONE_FOLDER}",
@@ -94,6 +90,7 @@ def push(
 @android.add
 def bench(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    *,
     device: Annotated[
         str,
         typer.Option("--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu, gpu+cpu."),
@@ -111,10 +108,7 @@ def bench(
     cooldown: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds to wait before measuring.")
     ] = 0.0,
-    energy: EnergyOption = False,
-    energy_source: EnergySourceOption = None,
-    energy_seconds: EnergySecondsOption = None,
-    idle: IdleOption = None,
+    energy: EnergyFlags,
     library_path: Annotated[
         str | None,
         typer.Option(metavar="DIRS", help="LD_LIBRARY_PATH on the phone, e.g. /vendor/lib64."),
@@ -130,9 +124,7 @@ def bench(
         ),
     ] = None,
     as_json: JsonOption = False,
-    serial: SerialOption = None,
-    adb: AdbOption = None,
-    tools: ToolsOption = None,
+    attached: PhoneFlags,
 ) -> None:
     """Measure a network on the phone: latency, throughput, energy.
 
@@ -140,25 +132,24 @@ def bench(
     beside the measured one.
     """
     from phonebit.android.benching import bench_on_phone
-    from phonebit.cli.bench_energy import EnergyFlags
     from phonebit.cli.estimate import total_text
     from phonebit.estimate.network_times import estimate
     from phonebit.estimate.phones import phone_named, phone_of_soc
 
-    EnergyFlags(energy, energy_source, energy_seconds, idle).check()
+    energy.check()
     flags = _tool_flags(
         {
             "device": device, "threads": threads, "cores": cores, "hint": hint,
             "precision": precision, "runs": runs, "warmup": warmup, "batch": batch,
-            "cooldown-s": cooldown, "profile": profile, "energy": energy,
-            "energy-source": energy_source, "energy-seconds": energy_seconds,
-            "no-idle": idle is False,
+            "cooldown-s": cooldown, "profile": profile, "energy": energy.energy,
+            "energy-source": energy.energy_source, "energy-seconds": energy.energy_seconds,
+            "no-idle": energy.idle is False,
         }
     )  # fmt: skip
     described = None if phone_name is None else phone_named(phone_name)
-    connected, phone = _connect(adb, serial)
+    connected, phone = _connect(attached)
     described = described or phone_of_soc(phone.soc)
-    _install(connected, phone, tools, [file], quiet=as_json)
+    _install(connected, phone, attached.tools, [file], quiet=as_json)
     with progress("measuring on the phone", None, quiet=as_json) as advance:
         document = bench_on_phone(
             connected, phone, file, flags,
@@ -179,7 +170,8 @@ def bench(
 
 @android.add
 def collect(
-    samples: Annotated[
+    *,
+    output_path: Annotated[
         Path, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
     ],
     orders: Annotated[
@@ -190,18 +182,11 @@ def collect(
             show_default="SAMPLES.orders",
         ),
     ] = None,
-    layers: LayersOption = 1000,
-    threads: ThreadCountsOption = "1",
-    cuts: CutsOption = 3,
-    turns: TurnsOption = 16,
-    rounds: RoundsOption = 1,
-    seed: SeedOption = 0,
+    wanted: CollectFlags,
     cores: CoresOption = "any",
     hint: HintOption = "none",
     timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Timeout.")] = 6 * 3600.0,
-    serial: SerialOption = None,
-    adb: AdbOption = None,
-    tools: ToolsOption = None,
+    attached: PhoneFlags,
 ) -> None:
     """Profile random layers on the phone, for `phonebit train-predictor`.
 
@@ -212,18 +197,18 @@ def collect(
     from phonebit.output_files import check_output
     from phonebit.planner.predict.samples import SAMPLES_FILE
 
-    check_output(samples, SAMPLES_FILE)
-    plan = collection_plan(layers, threads, cuts, turns, rounds, seed)
-    connected, phone = _connect(adb, serial)
-    _install(connected, phone, tools, [])
-    folder = orders or samples.with_suffix(".orders")
+    check_output(output_path, SAMPLES_FILE)
+    plan = wanted.plan()
+    connected, phone = _connect(attached)
+    _install(connected, phone, attached.tools, [])
+    folder = orders or output_path.with_suffix(".orders")
     with progress("work order", None) as advance:
         report = collect_on_phone(
-            connected, plan, folder, samples,
+            connected, plan, folder, output_path,
             flags=_tool_flags({"cores": cores, "hint": hint}),
             limit_s=timeout, on_file=advance, on_measured=advance,
         )  # fmt: skip
-    print_collection(samples, report)
+    print_collection(output_path, report)
 
 
 def _tool_flags(options: Mapping[str, object]) -> list[str]:
@@ -235,14 +220,14 @@ def _tool_flags(options: Mapping[str, object]) -> list[str]:
     return flags
 
 
-def _connect(program: Path | None, serial: str | None) -> tuple[Adb, Phone]:
+def _connect(attached: PhoneFlags) -> tuple[Adb, Phone]:
     from phonebit.android.adb import Adb
     from phonebit.android.adb_process import find_adb
     from phonebit.android.attached import choose_device
     from phonebit.android.phone import Phone
 
-    found = find_adb(program)
-    connected = Adb(found, choose_device(found, serial))
+    found = find_adb(attached.adb)
+    connected = Adb(found, choose_device(found, attached.serial))
     return connected, Phone.of(connected.properties())
 
 

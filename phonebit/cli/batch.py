@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from phonebit.cli.console import EXIT_BAD_INPUT, output, print_json, progress
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-)
+from phonebit.cli.groups import Without
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.options import EngineFlags, JsonOption
 from phonebit.cli.run import OverlapOption, ScoreOption
 from phonebit.display import escape_markup as escape
 
@@ -110,6 +97,7 @@ def batch(
             "--reader reads.",
         ),
     ],
+    *,
     to: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the results.")
     ],
@@ -117,10 +105,7 @@ def batch(
         Literal["parquet", "jsonl"], typer.Option("--format", help="Of the results.")
     ] = "parquet",
     batch_size: BatchOption = 64,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "exact",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
+    engine: Annotated[EngineFlags, Without("threads", "kernels")],
     as_json: JsonOption = False,
     reader: ReaderOption = None,
     column: ColumnOption = None,
@@ -131,13 +116,7 @@ def batch(
     gpus: GpusOption = 0.0,
     score: ScoreOption = None,
     iou: OverlapOption = None,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
+    flags: ImageFlags,
 ) -> None:
     """Label images, or detect objects in them, on this machine or a Ray cluster.
 
@@ -147,23 +126,19 @@ def batch(
     """
     from phonebit.batch.pipeline import Workers, run_batch
     from phonebit.cli.run import detection_limits
-    from phonebit.network import Network
     from phonebit.network.tasks import check_detector
 
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
-    with Network.load(
-        file, device="cpu", threads=1, max_memory_bytes=max_memory, max_work=max_work
-    ) as network:
+    with replace(engine, device="cpu", precision="exact").load(file, threads=1) as network:
         if score is not None or iou is not None:
             check_detector(network)
         rule = flags.rule_for(network, network.inputs[0])
     options = {
-        "device": device,
-        "precision": precision,
+        "device": engine.device,
+        "precision": engine.precision,
         "preprocessing": rule,
         "limits": detection_limits(score, iou),
-        "max_memory_bytes": max_memory,
-        "max_work": max_work,
+        "max_memory_bytes": engine.max_memory_bytes,
+        "max_work": engine.max_work,
     }
     with progress("starting Ray", None, quiet=as_json) as advance:
         done = 0

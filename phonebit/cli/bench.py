@@ -9,35 +9,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from phonebit.cli.bench_energy import (
-    EnergyFlags,
-    EnergyOption,
-    EnergySecondsOption,
-    EnergySourceOption,
-    IdleOption,
-    bench_energy,
-)
+from phonebit.cli.bench_energy import EnergyFlags, bench_energy
 from phonebit.cli.bench_text import print_bench
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    KernelsOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-    ThreadsOption,
-)
+from phonebit.cli.groups import Without
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.options import EngineFlags, JsonOption, ThreadsOption
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +23,7 @@ if TYPE_CHECKING:
 
 def bench(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    *,
     threads: ThreadsOption = 0,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of measured runs.")] = 100,
     warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Warm-up runs.")] = 10,
@@ -54,40 +32,16 @@ def bench(
     image: Annotated[
         Path | None, typer.Option("--image", metavar="IMAGE", help="Use this image as input.")
     ] = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "exact",
-    kernels: KernelsOption = "tuned",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
-    energy: EnergyOption = False,
-    energy_source: EnergySourceOption = None,
-    energy_seconds: EnergySecondsOption = None,
-    idle: IdleOption = None,
+    engine: Annotated[EngineFlags, Without("threads")],
+    energy: EnergyFlags,
     as_json: JsonOption = False,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
+    flags: ImageFlags,
 ) -> None:
     """Measure latency, throughput and energy on random inputs or on an image."""
     from phonebit.devices.environment import environment
-    from phonebit.network import Network
 
-    energy_flags = EnergyFlags(energy, energy_source, energy_seconds, idle)
-    energy_flags.check()
-    network = Network.load(
-        file,
-        device=device,
-        threads=threads,
-        precision=precision,
-        max_memory_bytes=max_memory,
-        max_work=max_work,
-        kernels=kernels,
-    )
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    energy.check()
+    network = engine.load(file, threads=threads)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = network.bench(
@@ -97,8 +51,8 @@ def bench(
         "file": str(file),
         "device": network.device,
         "isa": network.isa,
-        "precision": precision,
-        "kernels": kernels,
+        "precision": engine.precision,
+        "kernels": engine.kernels,
         "threads": network.threads,
         "warmup": warmup,
         "input": origin,
@@ -106,10 +60,10 @@ def bench(
         "memory": network.memory,
         "startup": network.startup,
         "coexec": network.coexec,
-        "environment": environment(device),
+        "environment": environment(engine.device),
     }
-    if energy:
-        document["energy"] = bench_energy(network, inputs, energy_flags, quiet=as_json)
+    if energy.energy:
+        document["energy"] = bench_energy(network, inputs, energy, quiet=as_json)
     if profile:
         repeats = max(1, min(runs, 100))
         document["layers"] = [entry.to_dict() for entry in network.profile(inputs, repeats)]

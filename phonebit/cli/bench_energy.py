@@ -21,40 +21,33 @@ if TYPE_CHECKING:
 LEAST_S = 3.0
 """Length of a measurement unless told otherwise."""
 
-EnergyOption = Annotated[
-    bool, typer.Option("--energy", help="Also measure energy: mW, mJ/frame, FPS/W.")
-]
-EnergySourceOption = Annotated[
-    str | None,
-    typer.Option("--energy-source", metavar="NAME", help="A source listed by `devices`, or auto."),
-]
-EnergySecondsOption = Annotated[
-    float | None,
-    typer.Option(
-        "--energy-seconds", metavar="S", help="Minimum measuring time.", show_default=f"{LEAST_S:g}"
-    ),
-]
-IdleOption = Annotated[
-    bool | None,
-    typer.Option("--idle/--no-idle", help="Also measure idle power.", show_default="yes"),
-]
-
 
 @dataclass(frozen=True)
 class EnergyFlags:
-    """What was asked; None: not said.
+    """What was asked; None: not said."""
 
-    Attributes:
-        energy: whether to measure.
-        source: name, or "auto".
-        seconds: least length.
-        idle: whether to measure without work, too.
-    """
-
-    energy: bool
-    source: str | None
-    seconds: float | None
-    idle: bool | None
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Also measure energy: mW, mJ/frame, FPS/W.")
+    ] = False
+    energy_source: Annotated[
+        str | None,
+        typer.Option(
+            "--energy-source", metavar="NAME", help="A source listed by `devices`, or auto."
+        ),
+    ] = None
+    energy_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--energy-seconds",
+            metavar="S",
+            help="Minimum measuring time.",
+            show_default=f"{LEAST_S:g}",
+        ),
+    ] = None
+    idle: Annotated[
+        bool | None,
+        typer.Option("--idle/--no-idle", help="Also measure idle power.", show_default="yes"),
+    ] = None
 
     def check(self) -> None:
         """Refuse details of a measurement that was not asked for.
@@ -62,7 +55,7 @@ class EnergyFlags:
         Raises:
             InputError: if there are any.
         """
-        if not self.energy and self != EnergyFlags(False, None, None, None):
+        if not self.energy and self != EnergyFlags():
             raise InputError("flags for a measurement of energy, but none asked", hint="--energy")
 
 
@@ -87,8 +80,8 @@ def bench_energy(
     """
     from phonebit.energy import EnergyError, NoSourceError, measure
 
-    seconds = LEAST_S if flags.seconds is None else flags.seconds
-    source = flags.source or "auto"
+    seconds = LEAST_S if flags.energy_seconds is None else flags.energy_seconds
+    source = flags.energy_source or "auto"
     with progress("measuring energy", None, quiet=quiet):
         try:
             return measure(network, inputs, seconds, flags.idle is not False, source).to_dict()

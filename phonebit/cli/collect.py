@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phonebit.cli.collect_options import (
-    CutsOption,
-    LayersOption,
-    RoundsOption,
-    SeedOption,
-    ThreadCountsOption,
-    TurnsOption,
-    collection_plan,
-    print_collection,
-)
+from phonebit.cli.collect_options import CollectFlags, print_collection
 from phonebit.cli.console import output, progress
 from phonebit.cli.options import PairOption
 from phonebit.display import bytes_text
@@ -30,16 +21,12 @@ if TYPE_CHECKING:
 
 def collect(
     context: typer.Context,
+    *,
     output_path: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
     ] = None,
     device: PairOption = "gpu+cpu",
-    samples: LayersOption = 1000,
-    threads: ThreadCountsOption = "1",
-    cuts: CutsOption = 3,
-    turns: TurnsOption = 16,
-    rounds: RoundsOption = 1,
-    seed: SeedOption = 0,
+    wanted: CollectFlags,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an existing file.")] = False,
     orders: Annotated[
         Path | None,
@@ -63,7 +50,7 @@ def collect(
     """
     asked = (orders is not None, results is not None, output_path is not None)
     if results is not None and orders is not None and output_path is not None:
-        _refuse_given(context, ("device", "samples", "threads", "cuts", "turns", "rounds", "seed"))
+        _refuse_given(context, ("device", *vars(CollectFlags())))
         _check_new(output_path, resume)
         return print_collection(output_path, _read_back(orders, results, output_path))
     if asked not in ((True, False, False), (False, False, True)):
@@ -71,7 +58,7 @@ def collect(
             "what to do is not clear",
             expected="-o SAMPLES, or --orders FOLDER, or --orders FOLDER --results FILE -o SAMPLES",
         )
-    plan = collection_plan(samples, threads, cuts, turns, rounds, seed)
+    plan = wanted.plan()
     if orders is not None:
         _refuse_given(context, ("device", "resume"))
         return _write_orders(orders, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,46 +15,49 @@ if TYPE_CHECKING:
     from phonebit.planner.measure.collect import CollectionReport
     from phonebit.planner.measure.orders import CollectionPlan
 
-LayersOption = Annotated[
-    int, typer.Option("--samples", min=1, metavar="N", help="Number of random layers.")
-]
-ThreadCountsOption = Annotated[
-    str, typer.Option("--threads", metavar="N,N", help="CPU thread counts to measure.")
-]
-CutsOption = Annotated[
-    int, typer.Option("--cuts", min=0, metavar="N", help="Splits per layer and dimension.")
-]
-TurnsOption = Annotated[
-    int,
-    typer.Option(
-        "--turns", min=1, metavar="N", help="Interleaved repetitions; the smallest time counts."
-    ),
-]
-RoundsOption = Annotated[
-    int,
-    typer.Option(
-        "--rounds",
-        min=1,
-        metavar="N",
-        help="Repetitions of the whole run; the smallest time counts.",
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Random seed of layers and weights.")
-]
 
+@dataclass(frozen=True)
+class CollectFlags:
+    """What is to be measured."""
 
-def collection_plan(
-    layers: int, threads: str, cuts: int, turns: int, rounds: int, seed: int
-) -> CollectionPlan:
-    """What the options ask for.
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, metavar="N", help="Number of random layers.")
+    ] = 1000
+    threads: Annotated[
+        str, typer.Option("--threads", metavar="N,N", help="CPU thread counts to measure.")
+    ] = "1"
+    cuts: Annotated[
+        int, typer.Option("--cuts", min=0, metavar="N", help="Splits per layer and dimension.")
+    ] = 3
+    turns: Annotated[
+        int,
+        typer.Option(
+            "--turns", min=1, metavar="N", help="Interleaved repetitions; the smallest time counts."
+        ),
+    ] = 16
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds",
+            min=1,
+            metavar="N",
+            help="Repetitions of the whole run; the smallest time counts.",
+        ),
+    ] = 1
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="Random seed of layers and weights.")
+    ] = 0
 
-    Raises:
-        InputError: ``threads`` are no numbers.
-    """
-    from phonebit.planner.measure.orders import CollectionPlan
+    def plan(self) -> CollectionPlan:
+        """The same for the planner.
 
-    return CollectionPlan(layers, _thread_counts(threads), cuts, turns, rounds, seed)
+        Raises:
+            InputError: the thread counts are no numbers.
+        """
+        from phonebit.planner.measure.orders import CollectionPlan
+
+        counts = _thread_counts(self.threads)
+        return CollectionPlan(self.samples, counts, self.cuts, self.turns, self.rounds, self.seed)
 
 
 def _thread_counts(text: str) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from rich.progress import (
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandFunctionType
 
+from phonebit.cli.groups import with_groups
 from phonebit.display import escape_markup as escape
 from phonebit.display import printable_lines
 from phonebit.errors import InputError, PhoneBitError, PhoneBitWarning
@@ -148,7 +149,8 @@ class CommandGroup(typer.Typer):
 
     def add(self, function: CommandFunctionType, name: str | None = None) -> CommandFunctionType:
         """Make a function a command, also as a decorator."""
-        return self.command(name, cls=JsonErrorsCommand)(function)
+        self.command(name, cls=JsonErrorsCommand)(with_groups(function))
+        return function
 
 
 class PlainHelp:

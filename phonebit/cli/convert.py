@@ -11,23 +11,8 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.import_options import (
-    InputShapeOption,
-    ModelOption,
-    PluginOption,
-    TrustLambdasOption,
-    import_options,
-)
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.import_options import ImportFlags
 from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
@@ -111,6 +96,7 @@ VerboseOption = Annotated[
 
 def convert(
     source: SourceArgument,
+    *,
     to: OutputOption = None,
     input_type: InputOption = InputType.f32,
     labels: LabelsOption = None,
@@ -122,17 +108,8 @@ def convert(
     force: ForceOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
-    model: ModelOption = None,
-    input_shape: InputShapeOption = None,
-    trust_lambdas: TrustLambdasOption = False,
-    plugin: PluginOption = None,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
+    source_flags: ImportFlags,
+    flags: ImageFlags,
 ) -> None:
     """Convert a trained network to a .pbit file."""
     from phonebit.converter.convert import convert as convert_model
@@ -143,10 +120,11 @@ def convert(
     from phonebit.output_files import check_output
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     target = to or source.parent / f"{source.stem}.pbit"
-    check_output(target, PBIT_FILE, [source, labels, detection, plugin, *flags.inputs()], force)
-    options = import_options(model, input_shape, trust_lambdas, plugin)
+    check_output(
+        target, PBIT_FILE, [source, labels, detection, source_flags.plugin, *flags.inputs()], force
+    )
+    options = source_flags.options()
     try:
         rule, names = flags.for_conversion(is_needed=input_type is InputType.u8)
     except InputError as error:

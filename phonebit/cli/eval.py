@@ -9,31 +9,9 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.console import EXIT_BAD_INPUT, output, print_json, progress
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.import_options import (
-    InputShapeOption,
-    ModelOption,
-    PluginOption,
-    TrustLambdasOption,
-    import_options,
-)
-from phonebit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-    ThreadsOption,
-)
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.import_options import ImportFlags
+from phonebit.cli.options import JsonOption, UsualEngineFlags
 from phonebit.cli.run import DETECTION_PANEL, OverlapOption, detection_limits
 
 SourceOption = Annotated[
@@ -87,29 +65,17 @@ def evaluate(
             "or an .npz file. Detectors: annotations of PASCAL VOC (XML) or COCO (JSON).",
         ),
     ],
+    *,
     source: SourceOption = None,
     samples: SamplesOption = None,
     workers: WorkersOption = 0,
-    threads: ThreadsOption = 0,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "exact",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
+    engine: UsualEngineFlags,
     as_json: JsonOption = False,
     images: ImagesOption = None,
     score: ScoreOption = None,
     iou: OverlapOption = None,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
-    model: ModelOption = None,
-    input_shape: InputShapeOption = None,
-    trust_lambdas: TrustLambdasOption = False,
-    plugin: PluginOption = None,
+    flags: ImageFlags,
+    source_flags: ImportFlags,
 ) -> None:
     """Measure accuracy, or a detector's mean average precision, on a data set.
 
@@ -120,20 +86,11 @@ def evaluate(
     from phonebit.devices.environment import environment
     from phonebit.evaluation import evaluate as evaluate_network
     from phonebit.evaluation.evaluate import LIMITS
-    from phonebit.network import Network
     from phonebit.network.tasks import check_detector
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow talks of its build otherwise
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
-    options = import_options(model, input_shape, trust_lambdas, plugin)
-    network = Network.load(
-        file,
-        device=device,
-        threads=threads,
-        precision=precision,
-        max_memory_bytes=max_memory,
-        max_work=max_work,
-    )
+    options = source_flags.options()
+    network = engine.load(file)
     if (images, score, iou) != (None, None, None):
         check_detector(network)
     with progress("reading the data set", None, quiet=as_json) as advance:
@@ -151,7 +108,7 @@ def evaluate(
         )
     if as_json:
         served = {"device": network.device, "isa": network.isa, "threads": network.threads}
-        more = {**served, "precision": precision, "environment": environment(device)}
+        more = {**served, "precision": engine.precision, "environment": environment(engine.device)}
         print_json({**found.to_dict(), **more})
     else:
         print_evaluation(output(), found, network)

@@ -41,49 +41,42 @@ RangeOption = Annotated[
         "range", "LOW,HIGH", "Values of levels 0 and 255 before mean and std: --input-range=-1,1."
     ),
 ]
-MeanOption = Annotated[
-    str | None, _option("mean", "M[,M,M]", "Mean to subtract; one number, or one per channel.")
-]
-StdOption = Annotated[
-    str | None,
-    _option("std", "S[,S,S]", "Standard deviation to divide by; one number, or one per channel."),
-]
-ColorOption = Annotated[
-    str | None, _option("color", "ORDER", "Channel order: rgb, bgr, gray, rgba or none.")
-]
-ResizeOption = Annotated[
-    str | None, _option("resize", "HOW", "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL.")
-]
-InterpolationOption = Annotated[
-    str | None, _option("interpolation", "HOW", "nearest, bilinear or bicubic, as in Pillow.")
-]
-PreprocessingOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--preprocessing",
-        metavar="FILE",
-        help="TOML file with all settings, or imagenet; options override it.",
-        rich_help_panel=PANEL,
-    ),
-]
 
 
 @dataclass(frozen=True)
 class ImageFlags:
-    """What a user typed; None where nothing.
+    """What a user typed, as text; None where nothing."""
 
-    Attributes:
-        range: as are all but the last, the text of the flag.
-        file: a TOML file with settings that flags override.
-    """
-
-    range: str | None = None
-    mean: str | None = None
-    std: str | None = None
-    color: str | None = None
-    resize: str | None = None
-    interpolation: str | None = None
-    file: Path | None = None
+    range: RangeOption = None
+    mean: Annotated[
+        str | None, _option("mean", "M[,M,M]", "Mean to subtract; one number, or one per channel.")
+    ] = None
+    std: Annotated[
+        str | None,
+        _option(
+            "std", "S[,S,S]", "Standard deviation to divide by; one number, or one per channel."
+        ),
+    ] = None
+    color: Annotated[
+        str | None, _option("color", "ORDER", "Channel order: rgb, bgr, gray, rgba or none.")
+    ] = None
+    resize: Annotated[
+        str | None,
+        _option("resize", "HOW", "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL."),
+    ] = None
+    interpolation: Annotated[
+        str | None,
+        _option("interpolation", "HOW", "nearest, bilinear or bicubic, as in Pillow."),
+    ] = None
+    preprocessing: Annotated[
+        Path | None,
+        typer.Option(
+            "--preprocessing",
+            metavar="FILE",
+            help="TOML file with all settings, or imagenet; options override it.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
 
     def inputs(self) -> list[Path]:
         """The files that they name: the TOML file, and the labels that it names.
@@ -93,10 +86,10 @@ class ImageFlags:
         """
         from phonebit.images.settings import PRESETS, read_toml
 
-        if self.file is None:
+        if self.preprocessing is None:
             return []
-        labels = read_toml(self.file).labels_file
-        files = [] if str(self.file) in PRESETS else [self.file]
+        labels = read_toml(self.preprocessing).labels_file
+        files = [] if str(self.preprocessing) in PRESETS else [self.preprocessing]
         return files if labels is None else [*files, labels]
 
     def for_conversion(
@@ -146,7 +139,9 @@ class ImageFlags:
     def _settings(self) -> tuple[Fields, list[str] | None]:
         from phonebit.images.settings import SETTINGS, PreprocessingFile, read_toml
 
-        read = read_toml(self.file) if self.file is not None else PreprocessingFile()
+        read = (
+            read_toml(self.preprocessing) if self.preprocessing is not None else PreprocessingFile()
+        )
         settings = dict(read.fields)
         for field in fields(self):
             value = getattr(self, field.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,67 +15,69 @@ if TYPE_CHECKING:
 
 PANEL: Final = "Model import"
 
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="PACKAGE.MODULE:FACTORY",
-        help="PyTorch checkpoint: function that builds the module. Runs your Python code.",
-        rich_help_panel=PANEL,
-    ),
-]
-InputShapeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--input-shape",
-        metavar="N,C,H,W",
-        help="PyTorch: input shape for tracing. ONNX: the same, for models without a fixed shape. "
-        "Keras: H,W,C, likewise.",
-        rich_help_panel=PANEL,
-    ),
-]
-TrustLambdasOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust-lambdas",
-        help="Keras: run the Python code of Lambda layers in the file. Use only with files from "
-        "people you trust.",
-        rich_help_panel=PANEL,
-    ),
-]
-PluginOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--plugin",
-        metavar="FILE.py",
-        help="Keras: Python file that defines CUSTOM_LAYERS. It is executed.",
-        rich_help_panel=PANEL,
-    ),
-]
 
+@dataclass(frozen=True)
+class ImportFlags:
+    """What a user typed."""
 
-def import_options(
-    model: str | None, input_shape: str | None, trust_lambdas: bool, plugin: Path | None
-) -> ImportOptions:
-    """What a user typed, for the importers.
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="PACKAGE.MODULE:FACTORY",
+            help="PyTorch checkpoint: function that builds the module. Runs your Python code.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    input_shape: Annotated[
+        str | None,
+        typer.Option(
+            "--input-shape",
+            metavar="N,C,H,W",
+            help="PyTorch: input shape for tracing. ONNX: the same, for models without a fixed "
+            "shape. Keras: H,W,C, likewise.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    trust_lambdas: Annotated[
+        bool,
+        typer.Option(
+            "--trust-lambdas",
+            help="Keras: run the Python code of Lambda layers in the file. Use only with files "
+            "from people you trust.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+    plugin: Annotated[
+        Path | None,
+        typer.Option(
+            "--plugin",
+            metavar="FILE.py",
+            help="Keras: Python file that defines CUSTOM_LAYERS. It is executed.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
 
-    Raises:
-        InputError: if the shape is none.
-        ConversionError: if the plug-in cannot be loaded.
-    """
-    from phonebit.converter.importers.sources import ImportOptions
+    def options(self) -> ImportOptions:
+        """The same for the importers.
 
-    layers = None
-    if plugin is not None:
-        from phonebit.converter.importers.keras.plugin import load_plugin
+        Raises:
+            InputError: if the shape is none.
+            ConversionError: if the plug-in cannot be loaded.
+        """
+        from phonebit.converter.importers.sources import ImportOptions
 
-        layers = load_plugin(plugin)
-    return ImportOptions(
-        input_shape=_shape(input_shape),
-        model=model,
-        custom_layers=layers,
-        trust_lambdas=trust_lambdas,
-    )
+        layers = None
+        if self.plugin is not None:
+            from phonebit.converter.importers.keras.plugin import load_plugin
+
+            layers = load_plugin(self.plugin)
+        return ImportOptions(
+            input_shape=_shape(self.input_shape),
+            model=self.model,
+            custom_layers=layers,
+            trust_lambdas=self.trust_lambdas,
+        )
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

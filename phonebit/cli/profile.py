@@ -10,31 +10,16 @@ import typer
 from phonebit.cli.bench import bench_inputs
 from phonebit.cli.bench_text import print_bench
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.options import (
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-    ThreadsOption,
-)
+from phonebit.cli.groups import Without
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.options import EngineFlags, ForceOption, JsonOption, ThreadsOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
 
 def profile(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    *,
     html: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page with charts.")
     ] = None,
@@ -46,18 +31,9 @@ def profile(
     image: Annotated[
         Path | None, typer.Option("--image", metavar="IMAGE", help="Use this image as input.")
     ] = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "exact",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
+    engine: Annotated[EngineFlags, Without("threads", "kernels")],
     as_json: JsonOption = False,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
+    flags: ImageFlags,
 ) -> None:
     """Measure every layer: time by processor, operations, bytes, memory.
 
@@ -66,23 +42,14 @@ def profile(
     """
     from phonebit.devices.environment import environment
     from phonebit.html_page import HTML_FILE
-    from phonebit.network import Network
     from phonebit.output_files import check_output, write_output
     from phonebit.pages.profile_page import profile_page
     from phonebit.profiling import profile_network
 
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     sources = [file, image, *flags.inputs()]
     if html is not None:
         check_output(html, HTML_FILE, sources, force)
-    network = Network.load(
-        file,
-        device=device,
-        threads=threads,
-        precision=precision,
-        max_memory_bytes=max_memory,
-        max_work=max_work,
-    )
+    network = engine.load(file, threads=threads)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         measured = profile_network(
@@ -92,12 +59,12 @@ def profile(
         "file": str(file),
         "device": network.device,
         "isa": network.isa,
-        "precision": precision,
+        "precision": engine.precision,
         "threads": network.threads,
         "warmup": warmup,
         "input": origin,
         **measured,
-        "environment": environment(device),
+        "environment": environment(engine.device),
     }
     if html is not None:
         write_output(html, profile_page(document).encode(), HTML_FILE, sources, force)

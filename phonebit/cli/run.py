@@ -12,25 +12,8 @@ import typer
 
 from phonebit.cli.classify import classify, print_classification
 from phonebit.cli.console import EXIT_BAD_INPUT, error_text, output, print_json, report_error
-from phonebit.cli.image_options import (
-    ColorOption,
-    ImageFlags,
-    InterpolationOption,
-    MeanOption,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
-from phonebit.cli.options import (
-    DeviceOption,
-    ForceOption,
-    JsonOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-    ThreadsOption,
-)
+from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.options import ForceOption, JsonOption, UsualEngineFlags
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
@@ -98,25 +81,16 @@ OverlapOption = Annotated[
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     images: ImagesArgument,
+    *,
     task: TaskOption = None,
     top: TopOption = None,
     to: OutputOption = None,
     force: ForceOption = False,
     score: ScoreOption = None,
     iou: OverlapOption = None,
-    threads: ThreadsOption = 0,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "exact",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
+    engine: UsualEngineFlags,
     as_json: JsonOption = False,
-    input_range: RangeOption = None,
-    mean: MeanOption = None,
-    std: StdOption = None,
-    color: ColorOption = None,
-    resize: ResizeOption = None,
-    interpolation: InterpolationOption = None,
-    preprocessing: PreprocessingOption = None,
+    flags: ImageFlags,
 ) -> None:
     """Classify images, or detect objects in them.
 
@@ -125,21 +99,12 @@ def run(
     """
     from phonebit.images.image_files import load_image, named_images, rule_for_levels
     from phonebit.images.rule_text import as_settings
-    from phonebit.network import Network
     from phonebit.network.tasks import check_classifier, check_detector
 
     if "" in images:
         raise InputError("an image without a name", hint="an unset variable of the shell?")
     paths = named_images(map(Path, images))
-    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
-    network = Network.load(
-        file,
-        device=device,
-        threads=threads,
-        precision=precision,
-        max_memory_bytes=max_memory,
-        max_work=max_work,
-    )
+    network = engine.load(file)
     chosen = task or (Task.detect if network.detection else Task.classify)
     _refuse_unused(network, chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: Sequence[Path | None] = [None] * len(paths)

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
+from phonebit.cli.groups import Without
 from phonebit.cli.image_options import RangeOption
-from phonebit.cli.import_options import (
-    InputShapeOption,
-    ModelOption,
-    PluginOption,
-    TrustLambdasOption,
-    import_options,
-)
-from phonebit.cli.options import (
-    ForceOption,
-    JsonOption,
-    MaxMemoryOption,
-    MaxWorkOption,
-    PrecisionOption,
-    ThreadsOption,
-)
+from phonebit.cli.import_options import ImportFlags
+from phonebit.cli.options import EngineFlags, ForceOption, JsonOption, ThreadsOption
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
-
-if TYPE_CHECKING:
-    from phonebit.network import Network
 
 BOTH = ("cpu", "gpu")
 
@@ -90,6 +76,7 @@ def verify(
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The .pbit file made from it.")],
+    *,
     dataset: DatasetOption = None,
     layout: LayoutOption = None,
     samples: SamplesOption = None,
@@ -98,16 +85,11 @@ def verify(
     interpreter: InterpreterOption = False,
     threads: ThreadsOption = 0,
     device: DevicesOption = None,
-    precision: PrecisionOption = "exact",
-    max_memory: MaxMemoryOption = 0,
-    max_work: MaxWorkOption = 0.0,
+    engine: Annotated[EngineFlags, Without("threads", "device", "kernels")],
     html: HtmlOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
-    model: ModelOption = None,
-    input_shape: InputShapeOption = None,
-    trust_lambdas: TrustLambdasOption = False,
-    plugin: PluginOption = None,
+    source_flags: ImportFlags,
 ) -> None:
     """Compare a .pbit file with its checkpoint, layer by layer, then end to end.
 
@@ -128,16 +110,10 @@ def verify(
     if html is not None:
         if not html.parent.is_dir():
             raise InputError("no such folder", where=str(html.parent), hint="make it first")
-        check_output(html, HTML_FILE, [source, file, dataset, plugin], force)
-    options = import_options(model, input_shape, trust_lambdas, plugin)
-    networks = _load(
-        file,
-        device or ["auto"],
-        threads=threads,
-        precision=precision,
-        max_memory_bytes=max_memory,
-        max_work=max_work,
-    )
+        check_output(html, HTML_FILE, [source, file, dataset, source_flags.plugin], force)
+    options = source_flags.options()
+    engine = replace(engine, threads=threads)
+    networks = [replace(engine, device=name).load(file) for name in _names(device or ["auto"])]
     arrays = read_inputs(networks[0], dataset, samples, seed, input_range)
     is_file = dataset is not None and not dataset.is_dir()
     count = max(len(array) for array in arrays.values())
@@ -149,7 +125,7 @@ def verify(
             options=options,
             layout=(layout.value if layout else None) if is_file else "nhwc",
             framework=not interpreter,
-            precision=precision,
+            precision=engine.precision,
             progress=advance,
         )
     if html is not None:
@@ -165,9 +141,7 @@ def verify(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _load(file: Path, devices: list[str], **options: Any) -> list[Network]:
-    """The file on each device."""
-    from phonebit.network import Network
-
+def _names(devices: list[str]) -> list[str]:
+    """Each device once."""
     names = [name for one in devices for name in (BOTH if one == "both" else (one,))]
-    return [Network.load(file, device=name, **options) for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(names))

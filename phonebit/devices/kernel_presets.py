@@ -8,7 +8,6 @@ from typing import Literal
 from phonebit.bnn_kernels.sources import FOLDER
 
 Kernels = Literal["tuned", "paper"]
-KERNELS: tuple[Kernels, ...] = ("tuned", "paper")
 
 
 def preset_lines(preset: Kernels, device_key: str) -> str:

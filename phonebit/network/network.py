@@ -6,18 +6,9 @@ import os
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from phonebit.devices.kernel_presets import Kernels
-from phonebit.devices.loading import (
-    Cores,
-    EngineOptions,
-    Hint,
-    Precision,
-    Sharing,
-    Synchronization,
-    open_engine,
-)
+from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.errors import DeviceError, PhoneBitWarning
 from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
@@ -33,7 +24,6 @@ if TYPE_CHECKING:
 
     from phonebit import _runtime
     from phonebit.devices.target import DeviceLike
-    from phonebit.planner import ExecutionPlan
 
 
 class Network(NetworkLayers):
@@ -67,18 +57,7 @@ class Network(NetworkLayers):
         cls,
         path: str | os.PathLike[str],
         device: DeviceLike = "auto",
-        threads: int = 0,
-        precision: Precision = "exact",
-        plan: ExecutionPlan | None = None,
-        sharing: Sharing = "auto",
-        synchronization: Synchronization = "auto",
-        trial: bool = True,
-        cores: Cores = "any",
-        hint: Hint = "none",
-        in_place: bool = False,
-        max_memory_bytes: int = 0,
-        max_work: float = 0.0,
-        kernels: Kernels = "tuned",
+        **options: Unpack[EngineOptions],
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -86,7 +65,8 @@ class Network(NetworkLayers):
         folder. What ``phonebit tune`` found for the device serves.
 
         Args:
-            path: the file; it may change or vanish afterwards, unless ``in_place``.
+            path: the file; it may change or vanish afterwards, unless the option
+                ``in_place`` is set.
             device: "auto": the first GPU of OpenCL, or else the CPU; "cpu": the best instruction
                 set of this machine (or the one that the environment variable PHONEBIT_CPU names);
                 "cpu:avx2" and the like: that one; "gpu", "gpu:1": an OpenCL device as
@@ -94,43 +74,7 @@ class Network(NetworkLayers):
                 device and the CPU together, as a plan says (docs/coexecution.md); a
                 ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
                 on which the network then works.
-            threads: CPU threads of an inference; 0: one for each of the chosen ``cores``, with
-                "any" one per usable core but no more than the CPU quota of the control group and
-                OMP_NUM_THREADS allow (``phonebit devices`` tells the number and its reason).
-            precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
-                OpenCL device keeps float tensors in half precision and multiplies halves in
-                full-precision layers if the file stores their weights as F16 or I8 (the CPU stays
-                exact); "fast": an OpenCL device as with "f16"; the CPU computes such layers in
-                int8. Other layers stay exact, and a warning names them. With "gpu+cpu" each
-                processor computes as it does alone.
-            plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
-                processors (``phonebit plan`` writes it), or else everything on the GPU.
-            sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared
-                virtual memory), "map" (zero-copy of what one of them writes), "copy", or "auto":
-                the first of these that the device has.
-            synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
-                "user_events", or "auto": polling where the device can, but events where it is a
-                pool of CPU threads.
-            trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
-                plan with either processor alone, and the fastest runs all others. All give the same
-                results. The verdict is kept in the cache folder. A plan that is given here is used
-                without comparison.
-            cores: which processors those threads stay on, the calling one for the time of a call:
-                "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
-            hint: "performance": threads spin for up to 50 ms after an inference, and Android is
-                told how long inferences take, to raise clocks; "power": they sleep at once.
-            in_place: whether the file is mapped, shared with the page cache, instead of read. It
-                must then stay unchanged while the network is in use (replacing it by renaming is
-                fine): results are otherwise undefined, and a file cut short ends the process.
-            max_memory_bytes: largest file, largest sum of activations, scratch memory and packed
-                weights that it may ask for, and largest sum of an image's inputs and outputs; 0:
-                half of this machine's memory, at most 4 GiB.
-            max_work: most operations of one image that the file may ask for (multiply-adds of
-                values, xor-popcounts of 32-bit words, reads of 16 channels by pooling windows); 0:
-                10^12 for each processor.
-            kernels: of an OpenCL device: "tuned", what the tuning table and ``phonebit tune``
-                found; "paper", the forms of the PhoneBit paper (bnn_kernels/paper.table). Results
-                are the same, but for the order of float sums with precision "f16" or "fast".
+            **options: see ``EngineOptions``.
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -143,20 +87,6 @@ class Network(NetworkLayers):
                 (with "auto" the CPU serves then).
             InputError: if an argument is out of range, or the plan does not fit the file.
         """
-        options = EngineOptions(
-            threads,
-            precision,
-            plan,
-            sharing,
-            synchronization,
-            trial,
-            cores=cores,
-            hint=hint,
-            in_place=in_place,
-            max_memory_bytes=max_memory_bytes,
-            max_work=max_work,
-            kernels=kernels,
-        )
         return cls._load(Path(path), device, options)
 
     @classmethod

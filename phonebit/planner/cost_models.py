@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from phonebit.devices.loading import EngineOptions
 from phonebit.devices.opencl import device_key, opencl_device
@@ -55,7 +55,8 @@ def collect(
     """
 
     def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
-        return open_measuring_engine(path, device, EngineOptions(threads, **way._asdict()))
+        options: dict[str, Any] = {"threads": threads, **way._asdict()}
+        return open_measuring_engine(path, device, cast(EngineOptions, options))
 
     check_output(samples, SAMPLES_FILE)
     wanted = wanted or CollectionPlan()
@@ -69,8 +70,10 @@ def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
     on_gpu, _, on_cpu = device.partition("+")
     found = opencl_device(on_gpu)
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
-    alone, index = open_probe(on_cpu, EngineOptions(1))
-    keys = {count: open_probe(device, EngineOptions(count))[0].plan_key for count in threads}
+    alone, index = open_probe(on_cpu, EngineOptions(threads=1))
+    keys = {
+        count: open_probe(device, EngineOptions(threads=count))[0].plan_key for count in threads
+    }
     cpu = cpu_facts(alone.isa, usable_cores(), alone.layers[index].kernel)
     return DeviceFacts(keys, gpu, cpu)
 

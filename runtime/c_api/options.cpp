@@ -28,12 +28,26 @@ phonebit_status phonebit_options_create(phonebit_options** options) {
 
 void phonebit_options_destroy(phonebit_options* options) { delete options; }
 
+#define PHONEBIT_SWITCH(setter, field)                                                      \
+  phonebit_status phonebit_options_set_##setter(phonebit_options* options, int32_t is_on) { \
+    return guarded([&] { of(options).field = is_on != 0; });                                \
+  }
+#define PHONEBIT_NUMBER(setter, field)                                                               \
+  phonebit_status phonebit_options_set_##setter(phonebit_options* options,                           \
+                                                decltype(phonebit::engine::Options::field) number) { \
+    return guarded([&] { of(options).field = number; });                                             \
+  }
+#define PHONEBIT_TEXT(setter, field)                                                           \
+  phonebit_status phonebit_options_set_##setter(phonebit_options* options, const char* text) { \
+    return guarded([&] { of(options).field = given_text(text, #field); });                     \
+  }
+PHONEBIT_PLAIN_OPTIONS(PHONEBIT_SWITCH, PHONEBIT_NUMBER, PHONEBIT_TEXT)
+#undef PHONEBIT_SWITCH
+#undef PHONEBIT_NUMBER
+#undef PHONEBIT_TEXT
+
 phonebit_status phonebit_options_set_device(phonebit_options* options, const char* device) {
   return guarded([&] { of(options).device = given_text(device, "device"); });
-}
-
-phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t threads) {
-  return guarded([&] { of(options).threads = threads; });
 }
 
 phonebit_status phonebit_options_set_cores(phonebit_options* options, phonebit_cores cores) {
@@ -55,10 +69,6 @@ phonebit_status phonebit_options_set_hint(phonebit_options* options, phonebit_hi
 phonebit_status phonebit_options_set_precision(phonebit_options* options, phonebit_precision precision) {
   return guarded(
       [&] { of(options).precision = enumerator(precision, phonebit::engine::Precision::fast, "precision"); });
-}
-
-phonebit_status phonebit_options_set_cache_directory(phonebit_options* options, const char* path) {
-  return guarded([&] { of(options).cache_directory = given_text(path, "path"); });
 }
 
 phonebit_status phonebit_options_set_plan(phonebit_options* options, const phonebit_planned_part* parts,
@@ -95,18 +105,6 @@ phonebit_status phonebit_options_set_max_work(phonebit_options* options, double 
   });
 }
 
-phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t is_on) {
-  return guarded([&] { of(options).in_place = is_on != 0; });
-}
-
-phonebit_status phonebit_options_set_levels(phonebit_options* options, int32_t is_on) {
-  return guarded([&] { of(options).levels = is_on != 0; });
-}
-
-phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on) {
-  return guarded([&] { of(options).trial = is_on != 0; });
-}
-
 phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms) {
   return guarded([&] {
     if (limit_ms < 0)
@@ -114,22 +112,6 @@ phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32
                              limit_ms);
     of(options).sync_limit_ms = limit_ms;
   });
-}
-
-phonebit_status phonebit_options_set_command_buffer(phonebit_options* options, int32_t is_on) {
-  return guarded([&] { of(options).command_buffer = is_on != 0; });
-}
-
-phonebit_status phonebit_options_set_tuning(phonebit_options* options, const char* lines) {
-  return guarded([&] { of(options).tuning = given_text(lines, "lines"); });
-}
-
-phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on) {
-  return guarded([&] { of(options).profiling = is_on != 0; });
-}
-
-phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint64_t bytes) {
-  return guarded([&] { of(options).max_memory_bytes = bytes; });
 }
 
 phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* context, void* device,

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "arrays.h"
@@ -25,35 +24,12 @@ namespace phonebit::engine::python {
 namespace {
 
 std::unique_ptr<Network> load(const py::object& path, int threads, const py::object& device,
-                              const std::string& precision, const std::string& tuning,
-                              const std::string& cache_directory, bool command_buffer,
-                              const std::optional<PlanTuple>& plan, const std::string& sharing,
-                              const std::string& synchronization, bool trial, int sync_limit_ms,
-                              const std::variant<std::string, std::vector<int>>& cores,
-                              const std::string& hint, bool in_place, uint64_t max_memory_bytes,
-                              double max_work) {
+                              const py::kwargs& others) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
-  Options options;
-  options.in_place = in_place;
-  options.max_memory_bytes = max_memory_bytes;
-  options.max_work = max_work;
-  options.threads = threads;
-  options.precision = precision_of(precision);
-  options.tuning = tuning;
-  options.cache_directory = cache_directory;
-  options.command_buffer = command_buffer;
-  if (plan) options.plan = plan_of(*plan);
-  options.sharing = sharing_of(sharing);
-  options.synchronization = synchronization_of(synchronization);
-  options.trial = trial;
-  options.sync_limit_ms = sync_limit_ms;
-  if (const auto* const name = std::get_if<std::string>(&cores))
-    options.cores = cores_of(*name);
-  else
-    options.core_list = std::get<std::vector<int>>(cores);
-  options.hint = hint_of(hint);
-  set_device(options, device);
+  others["threads"] = threads;
+  others["device"] = device;
+  const Options options = options_of(others);
   const GilRelease unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
 }
@@ -258,13 +234,7 @@ void define_network(py::module_& module) {
       .def("finish", &BegunPass::finish, "Waits for it; the outputs, in the order of `outputs`.");
   py::class_<Network>(module, "Network",
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
-      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu",
-           py::arg("precision") = "exact", py::arg("tuning") = "", py::arg("cache_directory") = "",
-           py::arg("command_buffer") = true, py::arg("plan") = std::nullopt, py::arg("sharing") = "auto",
-           py::arg("synchronization") = "auto", py::arg("trial") = true,
-           py::arg("sync_limit_ms") = Options{}.sync_limit_ms, py::arg("cores") = "any",
-           py::arg("hint") = "none", py::arg("in_place") = false, py::arg("max_memory_bytes") = 0,
-           py::arg("max_work") = 0.0)
+      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu")
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)

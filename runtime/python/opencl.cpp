@@ -25,9 +25,10 @@ void before_compiling() {
 
 std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
     const py::object& device, const std::string& cache_directory, bool again) {
-  Options options;
-  options.cache_directory = cache_directory;
-  set_device(options, device);
+  py::dict keywords;
+  keywords["device"] = device;
+  keywords["cache_directory"] = cache_directory;
+  const Options options = options_of(keywords);
   const GilRelease unlocked;
   std::vector<std::tuple<std::string, std::string, bool, std::string>> results;
   for (SelfTestResult& result : opencl_self_test(options, again))

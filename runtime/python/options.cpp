@@ -12,7 +12,8 @@ namespace {
 
 /// An enumeration by its names, in order.
 template <class Enum, size_t count>
-Enum named_value(const char* what, const std::string& name, const char* const (&names)[count]) {
+Enum named_value(const char* what, const py::object& value, const char* const (&names)[count]) {
+  const auto name = value.cast<std::string>();
   std::string all;
   for (size_t i = 0; i < count; ++i) {
     if (name == names[i]) return static_cast<Enum>(i);
@@ -20,26 +21,11 @@ Enum named_value(const char* what, const std::string& name, const char* const (&
   }
   fail(ErrorCode::input, "%s: got '%s', expected one of %s", what, name.c_str(), all.c_str());
 }
+constexpr const char* kPrecisions[] = {"exact", "f16", "fast"};
 constexpr const char* kSharings[] = {"auto", "copy", "map", "svm"};
 constexpr const char* kCores[] = {"any", "big", "little"};
 constexpr const char* kHints[] = {"none", "performance", "power"};
 constexpr const char* kSynchronizations[] = {"auto", "events", "user_events", "polling"};
-
-}  // namespace
-
-void set_device(Options& options, const py::object& device) {
-  if (py::isinstance<OpenClHandles>(device))
-    options.opencl = device.cast<OpenClHandles>();
-  else
-    options.device = device.cast<std::string>();
-}
-
-Precision precision_of(const std::string& name) {
-  if (name == "exact") return Precision::exact;
-  if (name == "f16") return Precision::f16;
-  if (name == "fast") return Precision::fast;
-  fail(ErrorCode::input, "precision: got '%s', expected 'exact', 'f16' or 'fast'", name.c_str());
-}
 
 ExecutionPlan plan_of(const PlanTuple& tuple) {
   ExecutionPlan plan{std::get<0>(tuple), std::get<1>(tuple), std::get<2>(tuple), {}};
@@ -51,6 +37,78 @@ ExecutionPlan plan_of(const PlanTuple& tuple) {
   return plan;
 }
 
+void set_cores(Options& options, const py::object& cores) {
+  if (py::isinstance<py::str>(cores))
+    options.cores = named_value<Cores>("cores", cores, kCores);
+  else
+    options.core_list = cores.cast<std::vector<int>>();
+}
+
+template <auto Options::* field>
+void set_plain(Options& options, const py::object& value) {
+  options.*field = value.cast<std::decay_t<decltype(options.*field)>>();
+}
+
+struct Keyword {
+  const char* name;
+  void (*set)(Options& options, const py::object& value);
+};
+
+constexpr Keyword kKeywords[] = {
+#define PHONEBIT_PLAIN(setter, field) {#field, &set_plain<&Options::field>},
+    PHONEBIT_PLAIN_OPTIONS(PHONEBIT_PLAIN, PHONEBIT_PLAIN, PHONEBIT_PLAIN)
+#undef PHONEBIT_PLAIN
+        {"sync_limit_ms", &set_plain<&Options::sync_limit_ms>},
+    {"max_work", &set_plain<&Options::max_work>},
+    {"device",
+     [](Options& options, const py::object& device) {
+       if (py::isinstance<OpenClHandles>(device))
+         options.opencl = device.cast<OpenClHandles>();
+       else
+         options.device = device.cast<std::string>();
+     }},
+    {"precision",
+     [](Options& options, const py::object& name) {
+       options.precision = named_value<Precision>("precision", name, kPrecisions);
+     }},
+    {"plan",
+     [](Options& options, const py::object& plan) {
+       if (!plan.is_none()) options.plan = plan_of(plan.cast<PlanTuple>());
+     }},
+    {"sharing",
+     [](Options& options, const py::object& name) {
+       options.sharing = named_value<Sharing>("sharing", name, kSharings);
+     }},
+    {"synchronization",
+     [](Options& options, const py::object& name) {
+       options.synchronization = named_value<Synchronization>("synchronization", name, kSynchronizations);
+     }},
+    {"cores", &set_cores},
+    {"hint", [](Options& options,
+                const py::object& name) { options.hint = named_value<Hint>("hint", name, kHints); }},
+};
+
+void set_option(Options& options, const std::string& name, const py::object& value) {
+  for (const Keyword& keyword : kKeywords) {
+    if (name != keyword.name) continue;
+    try {
+      return keyword.set(options, value);
+    } catch (const py::cast_error&) {
+      throw py::type_error(name + ": got " + py::repr(value).cast<std::string>());
+    }
+  }
+  throw py::type_error("unknown option '" + name + "'");
+}
+
+}  // namespace
+
+Options options_of(const py::dict& keywords) {
+  Options options;
+  for (const auto& [name, value] : keywords)
+    set_option(options, name.cast<std::string>(), py::reinterpret_borrow<py::object>(value));
+  return options;
+}
+
 PlanTuple tuple_of(const ExecutionPlan& plan) {
   std::vector<std::array<int, 7>> parts;
   for (const PlannedPart& planned : plan.parts)
@@ -59,16 +117,6 @@ PlanTuple tuple_of(const ExecutionPlan& plan) {
                      planned.part.channel_end});
   return {plan.device, plan.method, plan.predicted_ms, std::move(parts)};
 }
-
-Sharing sharing_of(const std::string& name) { return named_value<Sharing>("sharing", name, kSharings); }
-
-Synchronization synchronization_of(const std::string& name) {
-  return named_value<Synchronization>("synchronization", name, kSynchronizations);
-}
-
-Cores cores_of(const std::string& name) { return named_value<Cores>("cores", name, kCores); }
-
-Hint hint_of(const std::string& name) { return named_value<Hint>("hint", name, kHints); }
 
 const char* name_of(Sharing sharing) { return kSharings[static_cast<int>(sharing)]; }
 

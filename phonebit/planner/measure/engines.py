@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -68,7 +67,7 @@ def open_measuring_engine(
     if plan is None and "+" in device:
         layers = NetworkGraph.of(read_contents(path)).layers
         plan = as_plan([on_one(layer, Processor.GPU) for layer in layers], device, "user", 0.0)
-    return open_engine(path, device, replace(options, plan=plan))
+    return open_engine(path, device, {**options, "plan": plan})
 
 
 def open_layer(
@@ -92,7 +91,7 @@ class NetworkOnDevice:
 
     def __init__(self, path: Path, device: str, threads: int) -> None:
         self._path, self._device = path, device
-        self._options = EngineOptions(threads)
+        self._options = EngineOptions(threads=threads)
         self._engine = open_measuring_engine(path, device, self._options)
         self._planned: dict[tuple[PlannedPart, ...], _runtime.Network] = {}
 

@@ -378,9 +378,12 @@ class OnTheCpu(Network):
 
 
 def open_made_up(path: Path, device: str, options: EngineOptions, plan: Any = None) -> Any:
-    made_up, way = MadeUpDevice(stepped), Way(options.sharing, options.synchronization)
-    found = made_up(path, options.threads, made_up.ways[0] if way == ("auto", "auto") else way)
-    return PlannedEngine(path, options.threads, stepped, found.way, plan)
+    made_up, way = (
+        MadeUpDevice(stepped),
+        Way(options.get("sharing", "auto"), options.get("synchronization", "auto")),
+    )
+    found = made_up(path, options["threads"], made_up.ways[0] if way == ("auto", "auto") else way)
+    return PlannedEngine(path, options["threads"], stepped, found.way, plan)
 
 
 EXPERIMENTS = {

@@ -93,7 +93,7 @@ def test_planning_in_place(
     """ "search" measures, "codl" predicts first; the file stays as it is."""
     file, profile = tmp_path / "net.pbit", tmp_path / "profile.json"
     file.write_bytes(file_bytes(straight(200)))
-    network = open_measuring_engine(file, f"{gpu}+cpu", EngineOptions(1))
+    network = open_measuring_engine(file, f"{gpu}+cpu", EngineOptions(threads=1))
     made_up = made_up_profile()
     here = replace(made_up.device, keys={1: network.plan_key})
     write_profile(profile, replace(made_up, device=here))

@@ -54,6 +54,7 @@ EXAMPLES = {
     "An option of the engine": (
         r"(?<!std::)in_place",
         {  # what the option does
+            "phonebit/network/network.py",
             "runtime/engine/include/engine/network.h",
             "runtime/engine/network.cpp",
             "runtime/include/phonebit/phonebit.h",

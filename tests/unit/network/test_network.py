@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from phonebit import DeviceError, InputError, ModelFormatError, Network
+from phonebit import DeviceError, EngineOptions, InputError, ModelFormatError, Network
+from phonebit.cli.options import EngineFlags
 from phonebit.layer_info import LayerInfo, TensorInfo, make_profiles
 from phonebit.network.input_checks import check_inputs
 from phonebit.network.random_inputs import random_inputs
@@ -259,6 +261,25 @@ def test_a_missing_file_and_a_folder_are_operating_system_errors(tmp_path: Path)
         Network.load(tmp_path / "no.pbit")
     with pytest.raises(OSError):
         Network.load(tmp_path)
+
+
+def test_a_keyword_that_is_no_option_is_named(u8_file: Path) -> None:
+    with pytest.raises(TypeError, match=r"'thread'; known: threads, precision"):
+        Network.load(u8_file, thread=2)  # type: ignore[call-arg]
+
+
+def test_every_engine_option_is_one_of_the_runtime(u8_file: Path) -> None:
+    defaults = EngineOptions(
+        threads=1, precision="exact", plan=None, sharing="auto", synchronization="auto", trial=True,
+        cores="any", hint="none", in_place=False, max_memory_bytes=0, max_work=0.0, kernels="tuned",
+    )  # fmt: skip
+    assert defaults.keys() == EngineOptions.__annotations__.keys()
+    assert Network.load(u8_file, "cpu", **defaults).threads == 1
+
+
+def test_every_engine_flag_is_an_engine_option() -> None:
+    flags = {field.name for field in fields(EngineFlags)}
+    assert flags - {"device"} <= EngineOptions.__annotations__.keys()
 
 
 @pytest.mark.parametrize("keep", [0, 3, 63, 64, 200, -1])

@@ -261,9 +261,9 @@ def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
             layers = [SimpleNamespace(kernel="bconv2d_b32__avx512")] * 4
             return SimpleNamespace(isa="avx512", layers=layers)
         assert device == "gpu:1+cpu"
-        assert options.plan is not None
-        way = Way(options.sharing, options.synchronization)
-        return made_up(path, options.threads, made_up.ways[0] if way.sharing == "auto" else way)
+        assert options["plan"] is not None
+        way = Way(options.get("sharing", "auto"), options.get("synchronization", "auto"))
+        return made_up(path, options["threads"], made_up.ways[0] if way.sharing == "auto" else way)
 
     gpu: Any = SimpleNamespace(
         **{name: getattr(FACTS.gpu, name) for name in ("name", "vendor", "family", "local_bytes")},

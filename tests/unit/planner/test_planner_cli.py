@@ -156,7 +156,7 @@ class FakeEngine:
     def open(self, _path: Path, _device: str, options: EngineOptions) -> FakeEngine:
         """The same device with another plan."""
         other = copy(self)
-        other.plan = options.plan
+        other.plan = options.get("plan")
         return other
 
     def measure_layer(

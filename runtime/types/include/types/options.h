@@ -118,4 +118,20 @@ struct Options {
   double max_work = 0.0;
 };
 
+/// Options of which nothing is asked before a network is loaded. C's setters (phonebit_options_set_...) and the
+/// keywords of the Python module, which are the fields' names, are made from these rows.
+// clang-format off
+//     C's setter,      field
+#define PHONEBIT_PLAIN_OPTIONS(SWITCH, NUMBER, TEXT) \
+  SWITCH(in_place,        in_place)                  \
+  SWITCH(trial,           trial)                     \
+  SWITCH(levels,          levels)                    \
+  SWITCH(command_buffer,  command_buffer)            \
+  SWITCH(profiling,       profiling)                 \
+  NUMBER(threads,         threads)                   \
+  NUMBER(max_memory,      max_memory_bytes)          \
+  TEXT  (tuning,          tuning)                    \
+  TEXT  (cache_directory, cache_directory)
+// clang-format on
+
 }  // namespace phonebit::engine
