@@ -185,6 +185,24 @@ class EnergyTrace:
     def span(self) -> EnergySpan: ...
     def __len__(self) -> int: ...
 
+class EnergyMeter:  # reads a source in a thread, inside a with block
+    def __init__(self, source: Any, answer_s: float) -> None: ...
+    def __enter__(self) -> EnergyMeter: ...
+    def __exit__(self, *args: object) -> None: ...
+    def start(self) -> None: ...
+    def peek(self) -> EnergySpan: ...
+
+def measure_energy_window(
+    *,
+    source: str,
+    start: Callable[[], None],
+    peek: Callable[[], EnergySpan],
+    seconds: float,
+    longest_s: float,
+    max_uncertainty: float,
+    work: Callable[[], object],
+    clock: Callable[[], float],
+) -> tuple[EnergySpan, int]: ...  # and how often the work was done
 def discover_energy(
     root: str = "/",
 ) -> list[tuple[str, list[EnergySource], str]]: ...  # kind, sources, why there are none

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phonebit.compiled import load_runtime
 from phonebit.energy.nvml import find_nvml
-from phonebit.energy.source import EnergyError, EnergySource
-from phonebit.energy.sysfs import SysfsSource
+from phonebit.energy.source import EnergyError, EnergySource, Rail
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+
+class SysfsSource(EnergySource):
+    """One that the runtime has found: RAPL, INA monitors, ODPM, batteries (runtime/energy)."""
+
+    def __init__(self, source: _runtime.EnergySource) -> None:
+        rails = tuple(Rail(name, counted) for name, counted in source.rails)
+        super().__init__(source.name, source.description, rails)
+        self.kind, self.unit_mj, self.period_s = source.kind, source.unit_mj, source.period_s
+        self._source = source
+
+    def read(self) -> tuple[float, ...]:
+        """Energy (mJ) or power (mW) of every rail."""
+        return self._source.read()
 
 
 @dataclass(frozen=True)

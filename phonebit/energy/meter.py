@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from phonebit.compiled import load_runtime
 from phonebit.energy.result import EnergyResult
-from phonebit.energy.sampling import Sampler
-from phonebit.energy.source import EnergyError, EnergySource
+from phonebit.energy.source import EnergySource
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ WARM_UP_S = 0.5
 """Work before the window: clocks rise, caches fill."""
 SETTLE_S = 2.0
 """Rest before the idle window: clocks fall."""
-CHECKS_S = 0.25
-"""How often a window that has its length is looked at."""
+ANSWER_S = 5.0
+"""A source that does not answer for so long has failed."""
 NAP_S = 0.05
 
 
@@ -76,49 +76,35 @@ class EnergyMeter:
         Raises:
             EnergyError: if the source fails, stops, or never shows anything new.
         """
-        with Sampler(self.source) as sampler:
+        with open_meter(self.source) as meter:
             rest: _runtime.EnergySpan | None = None
             if idle:
                 time.sleep(SETTLE_S)
-                rest, _ = self._window(sampler, lambda: time.sleep(NAP_S), IDLE_FINE_ENOUGH)
+                rest, _ = self._window(meter, lambda: time.sleep(NAP_S), IDLE_FINE_ENOUGH)
             begin = time.perf_counter()
             work()
             while time.perf_counter() - begin < WARM_UP_S:
                 work()
-            busy, calls = self._window(sampler, work, FINE_ENOUGH)
+            busy, calls = self._window(meter, work, FINE_ENOUGH)
         return EnergyResult.of(self.source, self._chosen, calls * frames_each, busy, rest)
 
     def _window(
-        self, sampler: Sampler, work: Callable[[], object], fine_enough: float
+        self, meter: _runtime.EnergyMeter, work: Callable[[], object], fine_enough: float
     ) -> tuple[_runtime.EnergySpan, int]:
         """Energy of a window, and how often the work was done in it."""
-        sampler.restart()
-        begin = time.perf_counter()
-        calls = 0
-        until = begin + self._seconds
-        while True:
-            while time.perf_counter() < until or calls == 0:
-                work()
-                calls += 1
-            sampler.read_now()
-            span = sampler.trace.span()
-            if span.has_stopped:
-                raise EnergyError(
-                    "the source has stopped: it shows nothing new",
-                    where=self.source.name,
-                    hint="choose another source, or measure again",
-                )
-            if span.uncertainty <= fine_enough or span.window_s >= self._longest_s:
-                return self._checked(span), calls
-            until = min(time.perf_counter() + CHECKS_S, begin + self._longest_s)
-
-    def _checked(self, span: _runtime.EnergySpan) -> _runtime.EnergySpan:
-        if span.changes and span.energy_mj > 0:
-            return span
-        raise EnergyError(
-            "the source shows nothing new",
-            where=self.source.name,
-            expected=f"readings that change within {self._longest_s:g} s",
-            got=f"{span.changes} changes, {span.energy_mj:g} mJ",
-            hint="choose another source, or measure longer",
+        return load_runtime().measure_energy_window(  # type: ignore[no-any-return]
+            source=self.source.name,
+            start=meter.start,
+            peek=meter.peek,
+            seconds=self._seconds,
+            longest_s=self._longest_s,
+            max_uncertainty=fine_enough,
+            work=work,
+            clock=time.perf_counter,
         )
+
+
+def open_meter(source: EnergySource) -> _runtime.EnergyMeter:
+    """What reads a source at its pace in a thread, so that a driver which hangs never hangs us."""
+    meter: _runtime.EnergyMeter = load_runtime().EnergyMeter(source, ANSWER_S)
+    return meter

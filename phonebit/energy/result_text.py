@@ -10,8 +10,7 @@ def energy_lines(record: Mapping[str, Any]) -> list[str]:
     """The numbers of table IV, above idle, and what they rest on.
 
     Args:
-        record: what ``EnergyResult.to_dict`` gives, or a phone's ``phonebit_bench --energy``, which
-            tells neither rails nor the source's pace.
+        record: what ``EnergyResult.to_dict`` gives, or a phone's ``phonebit_bench --energy``.
     """
     text = [
         f"{digits(record['mean_mw'])} mW, {digits(record['mj_per_frame'])} mJ/frame, "

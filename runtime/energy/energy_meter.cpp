@@ -94,17 +94,18 @@ void Meter::start() {
   if (!shared_->has_read(lock, begin, answer_s_)) fail_to_answer();
 }
 
-Span Meter::read() {
+Span Meter::peek() {
   if (!thread_.joinable())
     fail(ErrorCode::input, "%s: the meter has not been started; start it before the work",
          info().name.c_str());
   read_now();
   const std::lock_guard<std::mutex> lock(shared_->mutex);
-  Span span = shared_->trace.span();
-  if (span.has_stopped)
-    fail(ErrorCode::device,
-         "%s: the source has stopped: it shows nothing new; choose another source, or measure again",
-         info().name.c_str());
+  return shared_->trace.span();
+}
+
+Span Meter::read() {
+  Span span = peek();
+  check_goes_on(span, info().name);
   if (span.changes < 2 || span.energy_mj <= 0.0)
     fail(ErrorCode::device,
          "%s: the source shows nothing new (expected readings that change twice or more, got %zu changes, "

@@ -25,6 +25,13 @@ double Span::uncertainty() const { return energy_mj > 0.0 ? std::min(1.0, step_m
 
 double Span::update_s() const { return window_s / static_cast<double>(std::max<size_t>(1, changes)); }
 
+void check_goes_on(const Span& span, const std::string& source) {
+  if (span.has_stopped)
+    fail(ErrorCode::device,
+         "%s: the source has stopped: it shows nothing new; choose another source, or measure again",
+         source.c_str());
+}
+
 Trace::Trace(std::vector<bool> is_counted, bool is_counter, double unit_mj)
     : is_counted_(std::move(is_counted)),
       is_counter_(is_counter),

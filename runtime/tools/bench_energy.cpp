@@ -7,56 +7,25 @@
 #include <thread>
 #include <utility>
 
+#include "energy/energy_meter.h"
+#include "measure/noise_probe.h"
 #include "measure/statistics.h"
+#include "types/error.h"
 
 namespace phonebit::tools {
 namespace {
 
+namespace energy = engine::energy;
 using engine::measure::now_ms;
 
 // As phonebit/energy/meter.py has them.
 constexpr double fine_enough = 0.01, idle_fine_enough = 0.03;
-constexpr double warm_up_ms = 500.0, settle_ms = 2000.0, nap_ms = 50.0, check_ms = 250.0;
+constexpr double warm_up_ms = 500.0, settle_ms = 2000.0, nap_ms = 50.0;
 constexpr double least_s = 3.0, longest_s = 60.0;
 
 void sleep_ms(double milliseconds) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
 }
-
-double uncertainty(const EnergyWindow& window) { return window.step_mj / window.energy_mj; }
-
-/// One source, and how long its windows are.
-class Windows {
- public:
-  Windows(EnergyMeter& meter, double seconds) : meter_(meter), least_ms_(1e3 * seconds) {}
-
-  /// Works until one step of the source is at most a share `enough` of the energy, or the longest time is
-  /// over. Gives how often it worked.
-  int64_t measure(const std::function<void()>& work, double enough, EnergyWindow& window) {
-    checked(meter_.start());
-    const double begin = now_ms(), longest = std::max(least_ms_, 1e3 * longest_s);
-    double until = begin + least_ms_;
-    for (int64_t calls = 0;;) {
-      while (now_ms() < until || calls == 0) {
-        work();
-        ++calls;
-      }
-      const bool is_last = now_ms() - begin >= longest;
-      // Before the end a source may just be slow: it has not moved yet.
-      Result<EnergyResult> read = meter_.read();
-      if (!read && is_last) throw EngineFailure(read.error());
-      if (read) {
-        window = {read->window_s, read->energy_mj, read->mean_mw, read->step_mj};
-        if (is_last || uncertainty(window) <= enough) return calls;
-      }
-      until = std::min(now_ms() + check_ms, begin + longest);
-    }
-  }
-
- private:
-  EnergyMeter& meter_;
-  double least_ms_;
-};
 
 bool sees(const EnergySourceInfo& source, const std::string& device) {
   return device.rfind("gpu", 0) != 0 || source.name.rfind("rapl", 0) != 0;
@@ -85,18 +54,29 @@ EnergySourceInfo named_source(const std::string& name) {
 
 void measure_with(EnergyOutcome& outcome, const EnergySettings& settings, int batch,
                   const std::function<void()>& work) {
-  EnergyMeter meter = checked(EnergyMeter::create(outcome.source.name));
-  Windows windows(meter, settings.seconds);
-  if (settings.has_idle) {
-    sleep_ms(settle_ms);
-    outcome.idle.emplace();
-    windows.measure([] { sleep_ms(nap_ms); }, idle_fine_enough, *outcome.idle);
+  try {
+    energy::Meter meter(energy::choose(outcome.source.name));
+    outcome.rails = meter.info().rails;
+    const energy::Readings readings{meter.info().name, [&] { meter.start(); }, [&] { return meter.peek(); }};
+    const auto measure = [&](const std::function<void()>& body, double max_uncertainty) {
+      const energy::WindowLimits limits{settings.seconds, std::max(settings.seconds, longest_s),
+                                        max_uncertainty};
+      return energy::measure_window(readings, limits, body, engine::measure::now_s);
+    };
+    if (settings.has_idle) {
+      sleep_ms(settle_ms);
+      outcome.idle = measure([] { sleep_ms(nap_ms); }, idle_fine_enough).span;
+    }
+    const double begin = now_ms();
+    do work();
+    while (now_ms() - begin < warm_up_ms);
+    const energy::Window window = measure(work, fine_enough);
+    outcome.busy = window.span;
+    outcome.frames = batch * window.calls;
+    outcome.is_measured = true;
+  } catch (const engine::Error& error) {
+    throw Failure(error.what());
   }
-  const double begin = now_ms();
-  do work();
-  while (now_ms() - begin < warm_up_ms);
-  outcome.frames = batch * windows.measure(work, fine_enough, outcome.busy);
-  outcome.is_measured = true;
 }
 
 /// Numbers of a measurement, and of what it takes above idling; NaN: not known.
@@ -107,12 +87,12 @@ struct Derived {
 
 Derived derive(const EnergyOutcome& outcome) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  const EnergyWindow& busy = outcome.busy;
+  const energy::Span& busy = outcome.busy;
   const double frames = static_cast<double>(outcome.frames);
   Derived found{frames / busy.window_s, busy.energy_mj / frames, unknown, unknown, unknown};
   if (!outcome.idle) return found;
-  const EnergyWindow& idle = *outcome.idle;
-  found.net_mw = busy.mean_mw - idle.mean_mw;
+  const energy::Span& idle = *outcome.idle;
+  found.net_mw = busy.mean_mw() - idle.mean_mw();
   const double error_mw = busy.step_mj / busy.window_s + idle.step_mj / idle.window_s;
   if (found.net_mw <= error_mw) return found;  // the work cannot be told from idling
   found.net_mj_per_frame = found.net_mw / found.fps;
@@ -161,20 +141,24 @@ void write_energy(JsonWriter& json, const EnergyOutcome& outcome) {
     json.end_object();
     return;
   }
-  const EnergyWindow& busy = outcome.busy;
+  const energy::Span& busy = outcome.busy;
   const Derived found = derive(outcome);
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   json.text("source", outcome.source.name).text("description", outcome.source.description);
   json.text("chosen", outcome.chosen).text("kind", outcome.source.is_counter ? "counter" : "power");
-  // The C interface tells neither rails nor the pace of changes.
-  json.key("rails_mj").begin_object().end_object().key("counted").begin_array().end_array();
-  json.real("update_ms", unknown);
+  json.key("rails_mj").begin_object();
+  for (size_t i = 0; i < outcome.rails.size(); ++i)
+    json.real(outcome.rails[i].name.c_str(), busy.rails_mj[i]);
+  json.end_object().key("counted").begin_array();
+  for (const energy::Rail& rail : outcome.rails)
+    if (rail.is_counted) json.text(rail.name);
+  json.end_array().real("update_ms", 1e3 * busy.update_s());
   json.real("resolution_mj", busy.step_mj).real("window_s", busy.window_s);
   json.real("idle_window_s", outcome.idle ? outcome.idle->window_s : unknown);
-  json.whole("frames", outcome.frames).real("energy_mj", busy.energy_mj).real("mean_mw", busy.mean_mw);
-  json.real("idle_mw", outcome.idle ? outcome.idle->mean_mw : unknown);
+  json.whole("frames", outcome.frames).real("energy_mj", busy.energy_mj).real("mean_mw", busy.mean_mw());
+  json.real("idle_mw", outcome.idle ? outcome.idle->mean_mw() : unknown);
   json.real("mj_per_frame", found.mj_per_frame).real("fps", found.fps);
-  json.real("fps_per_watt", 1e3 / found.mj_per_frame).real("uncertainty", uncertainty(busy));
+  json.real("fps_per_watt", 1e3 / found.mj_per_frame).real("uncertainty", busy.uncertainty());
   json.real("net_mw", found.net_mw).real("net_mj_per_frame", found.net_mj_per_frame);
   json.real("net_fps_per_watt", 1e3 / found.net_mj_per_frame).real("net_uncertainty", found.net_uncertainty);
   json.end_object();
@@ -187,13 +171,13 @@ void print_energy(const EnergyOutcome& outcome) {
     return;
   }
   const Derived found = derive(outcome);
-  std::printf("energy %.4g mW, %.4g mJ/frame, %.4g FPS/W (+-%.1f %% by resolution)\n", outcome.busy.mean_mw,
-              found.mj_per_frame, 1e3 / found.mj_per_frame, 100.0 * uncertainty(outcome.busy));
+  std::printf("energy %.4g mW, %.4g mJ/frame, %.4g FPS/W (+-%.1f %% by resolution)\n", outcome.busy.mean_mw(),
+              found.mj_per_frame, 1e3 / found.mj_per_frame, 100.0 * outcome.busy.uncertainty());
   if (outcome.idle && found.net_mj_per_frame > 0.0)
-    std::printf("       idle %.4g mW; above it %.4g mW, %.4g mJ/frame (+-%.1f %%)\n", outcome.idle->mean_mw,
+    std::printf("       idle %.4g mW; above it %.4g mW, %.4g mJ/frame (+-%.1f %%)\n", outcome.idle->mean_mw(),
                 found.net_mw, found.net_mj_per_frame, 100.0 * found.net_uncertainty);
   else if (outcome.idle)
-    std::printf("       idle %.4g mW: the work cannot be told from it\n", outcome.idle->mean_mw);
+    std::printf("       idle %.4g mW: the work cannot be told from it\n", outcome.idle->mean_mw());
   std::printf("       source %s (%s): %s; %.1f s, %lld frames\n", outcome.source.name.c_str(),
               outcome.chosen.c_str(), outcome.source.description.c_str(), outcome.busy.window_s,
               static_cast<long long>(outcome.frames));

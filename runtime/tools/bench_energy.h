@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "energy/energy_window.h"
 #include "engine.h"
 
 namespace phonebit::tools {
@@ -20,12 +21,6 @@ struct EnergySettings {
 /// Throws Failure for values that cannot be.
 EnergySettings energy_settings(const Arguments& arguments);
 
-/// What one window showed.
-struct EnergyWindow {
-  double window_s, energy_mj, mean_mw;
-  double step_mj;  ///< the resolution
-};
-
 /// A measurement of energy, or why there is none.
 struct EnergyOutcome {
   bool is_measured;
@@ -34,8 +29,9 @@ struct EnergyOutcome {
   EnergySourceInfo source;
   std::string chosen;  ///< why this source
   int64_t frames;
-  EnergyWindow busy;
-  std::optional<EnergyWindow> idle;
+  std::vector<engine::energy::Rail> rails;
+  engine::energy::Span busy;
+  std::optional<engine::energy::Span> idle;
 };
 
 /// Runs `work`, a pass of `batch` frames, for as long as the source needs to see it, with a window of

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from phonebit import _runtime
 from phonebit.energy import EnergyMeter, EnergyResult, meter
 from phonebit.energy.measuring import measure
-from phonebit.energy.sampling import Sampler, empty_trace
 from phonebit.energy.source import EnergyError
 from phonebit.errors import InputError
 from support.energy_machine import FormulaSource
@@ -44,26 +48,31 @@ class Machine:
         self.spend(seconds, IDLE_MW)
 
 
-class SteppedSampler:
-    """A sampler that reads whenever the fake clock is looked at: work is its pace."""
+class SteppedMeter:
+    """Reads whenever the fake clock goes on: work is its pace."""
 
     def __init__(self, source: FormulaSource, machine: Machine) -> None:
-        self.trace = empty_trace(source)
         self._source = source
         self._machine = machine
+        self.start()
 
-    def __enter__(self) -> SteppedSampler:
+    def __enter__(self) -> SteppedMeter:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def restart(self) -> None:
-        self.trace = empty_trace(self._source)
-        self.read_now()
+    def start(self) -> None:
+        counted = [rail.counted for rail in self._source.rails]
+        self._trace = _runtime.EnergyTrace(counted, self._source.kind == "counter")
+        self.read()
 
-    def read_now(self) -> None:
-        self.trace.add(self._machine.now, self._source.read())
+    def read(self) -> None:
+        self._trace.add(self._machine.now, self._source.read())
+
+    def peek(self) -> _runtime.EnergySpan:
+        self.read()
+        return self._trace.span()
 
 
 @pytest.fixture
@@ -77,13 +86,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def meter_of(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, source: FormulaSource, **lengths: float
 ) -> EnergyMeter:
-    sampler = SteppedSampler(source, machine)
-    monkeypatch.setattr(meter, "Sampler", lambda _source: sampler)
+    stepped = SteppedMeter(source, machine)
+    monkeypatch.setattr(meter, "open_meter", lambda _source: stepped)
     spend = machine.spend
 
     def spend_and_read(seconds: float, power_mw: float) -> None:
         spend(seconds, power_mw)
-        sampler.read_now()
+        stepped.read()
 
     monkeypatch.setattr(machine, "spend", spend_and_read)
     return EnergyMeter(source, **lengths)
@@ -204,14 +213,13 @@ def test_lengths_out_of_range_are_refused(seconds: float) -> None:
 def test_the_thread_samples_power_at_its_pace() -> None:
     begin = time.perf_counter()
     source = FormulaSource("power", lambda t: 1000 * (1 + t - begin), time.perf_counter, 0.005)
-    with Sampler(source) as sampler:
+    with meter.open_meter(source) as opened:
+        opened.start()
         time.sleep(0.3)
-        sampler.read_now()
-        trace = sampler.trace
-    span = trace.span()
+        span = opened.peek()
     end_s = span.window_s
     assert 0.3 <= end_s < 3.0
-    assert len(trace) > 10  # 60 on an idle machine
+    assert span.changes > 10  # 60 on an idle machine
     assert span.energy_mj == pytest.approx(1000 * end_s + 500 * end_s**2, rel=0.02)
 
 
@@ -220,10 +228,38 @@ def test_a_source_that_hangs_does_not_hang_the_caller() -> None:
     source = FormulaSource("power", lambda t: float(forever.wait(60)), time.perf_counter)
     begin = time.perf_counter()
     silent = pytest.raises(EnergyError, match=r"formula: the source does not answer.*0\.1 s")
-    with silent, Sampler(source, answer_s=0.1):
-        pass
+    with silent, _runtime.EnergyMeter(source, 0.1) as opened:
+        opened.start()
     assert time.perf_counter() - begin < 5
     forever.set()
+
+
+SLEEPS = """
+import time
+from phonebit import DeviceError, _runtime
+from support.energy_machine import FormulaSource
+source = FormulaSource("power", lambda t: time.sleep({}) or 1.0, time.perf_counter)
+try:
+    with _runtime.EnergyMeter(source, 0.01) as meter:
+        meter.start()
+except DeviceError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.05, 60])
+def test_a_process_ends_while_a_source_hangs_or_answers_late(seconds: float) -> None:
+    code, paths = SLEEPS.format(seconds), {"PYTHONPATH": str(Path(__file__).parents[2])}
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=os.environ | paths,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "does not answer" in ran.stdout
 
 
 def test_an_error_of_the_source_reaches_the_caller() -> None:
@@ -235,10 +271,11 @@ def test_an_error_of_the_source_reaches_the_caller() -> None:
         return 1.0
 
     source = FormulaSource("power", reading, time.perf_counter, 0.001)
-    with Sampler(source) as sampler:
+    with meter.open_meter(source) as opened:
+        opened.start()
         unplugged.set()
         with pytest.raises(EnergyError, match="here: gone"):
-            sampler.read_now()
+            opened.peek()
 
 
 def test_a_network_is_measured_by_the_source_of_its_device(monkeypatch: pytest.MonkeyPatch) -> None:

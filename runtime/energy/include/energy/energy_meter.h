@@ -9,8 +9,8 @@
 
 namespace phonebit::engine::energy {
 
-/// Measures what flows between start() and read() or stop(). One thread at a time. All but info() block until
-/// the source has answered, at most a few seconds.
+/// Measures what flows between start() and peek(), read() or stop(). One thread at a time. All but info() block
+/// until the source has answered, at most a few seconds.
 class Meter {
  public:
   /// Takes a source, which must not be null. One that does not answer for `answer_s` has failed.
@@ -26,12 +26,14 @@ class Meter {
   /// fails or does not answer.
   void start();
 
-  /// What flowed from start() to a reading of now; the window goes on. Throws Error(input) if the meter has
-  /// not been started; Error(device) if the source fails, does not answer, has stopped, or moved less than
-  /// twice.
+  /// What flowed from start() to a reading of now, however little; the window goes on. Throws Error(input) if
+  /// the meter has not been started; Error(device) if the source fails or does not answer.
+  Span peek();
+
+  /// The same; also throws Error(device) if the source has stopped, or moved less than twice.
   Span read();
 
-  /// The same, and the thread ends, in case of an error too.
+  /// read(), and the thread ends, in case of an error too.
   Span stop();
 
  private:

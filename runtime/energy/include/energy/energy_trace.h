@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "energy/energy_source.h"
@@ -30,6 +31,9 @@ struct Span {
   /// Mean time between changes; the window, if there were none.
   double update_s() const;
 };
+
+/// Throws Error(device) if the source, of that name, has stopped.
+void check_goes_on(const Span& span, const std::string& source);
 
 /// Readings of one source in the order of time, of which only what a Span needs is kept: a trace never grows.
 /// One thread at a time.
