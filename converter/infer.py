@@ -7,6 +7,7 @@ Each operator has its own rule (``Operator.types``); what only the file format f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from phonebit.converter.ir import Graph, Node, Shape, TensorType
@@ -44,6 +45,16 @@ def infer(graph: Graph) -> dict[str, TensorType]:
         if name not in types:
             raise ConversionError(f"graph input or output {name!r} is never written")
     return types
+
+
+def infer_added(graph: Graph, nodes: Iterable[Node]) -> None:
+    """Derives the types of what nodes define that were added to a graph, in their order.
+
+    Raises:
+        ConversionError: As ``infer``.
+    """
+    for node in nodes:
+        graph.types.update(_node_types(graph, node, graph.types))
 
 
 def _node_types(graph: Graph, node: Node, types: dict[str, TensorType]) -> dict[str, TensorType]:

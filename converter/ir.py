@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.node_list import NodeList
 from phonebit.detection.head import DetectionHead
 from phonebit.format.records import DataType
 from phonebit.images.preprocessing import Preprocessing
@@ -189,8 +190,10 @@ class Graph:
     preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
     detection: dict[str, DetectionHead] = field(default_factory=dict)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _shift: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Nodes are kept in a list that follows its changes."""
+        super().__setattr__(name, NodeList(value) if name == "nodes" else value)
 
     def class_count(self) -> int:
         """Classes that the first output tells apart: its channels, unless it gives boxes."""
@@ -198,27 +201,27 @@ class Graph:
         channels = self.types[name].shape[2]
         return self.detection[name].classes(channels) if name in self.detection else channels
 
-    def producer(self, value: str) -> Node:
-        """The node that defines ``value``.
+    @property
+    def _list(self) -> NodeList:
+        assert isinstance(self.nodes, NodeList)
+        return self.nodes
 
-        It is looked for from where it was when the places were noted, shifted as the last one was:
-        passes add and remove nodes on their way along a chain. What is found is sure to be right.
-        """
-        nodes, count = self.nodes, len(self.nodes)
-        if not self._places:
-            self._places = {name: i for i, node in enumerate(nodes) for name in node.outputs}
-        noted = self._places.get(value, 0)
-        start = min(max(noted + self._shift, 0), count)
-        for distance in range(count + 1):
-            for place in (start - distance, start + distance):
-                if 0 <= place < count:
-                    node = nodes[place]
-                    if value in (node.value, node.bits) or value in node.planes:
-                        self._shift = place - noted if value in self._places else self._shift
-                        self._places.setdefault(value, place - self._shift)
-                        return node
-        raise KeyError(value)
+    def producer(self, value: str) -> Node:
+        """The node that defines ``value``."""
+        return self._list.producer(value)
 
     def consumers(self, value: str) -> list[Node]:
         """The nodes that read ``value``, in execution order."""
-        return [node for node in self.nodes if value in node.inputs]
+        return self._list.readers(value)
+
+    def defines(self, value: str) -> bool:
+        """Whether a node defines ``value``."""
+        return self._list.defines(value)
+
+    def place(self, node: Node) -> int:
+        """Position of this very node in the execution order."""
+        return self._list.place(node)
+
+    def rewire(self, node: Node, inputs: list[str]) -> None:
+        """Gives one of the nodes other inputs."""
+        self._list.rewire(node, inputs)

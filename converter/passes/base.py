@@ -79,7 +79,7 @@ def refresh_types(graph: Graph) -> None:
 
 def index_of(graph: Graph, node: Node) -> int:
     """Position of this very node in the execution order."""
-    return next(index for index, other in enumerate(graph.nodes) if other is node)
+    return graph.place(node)
 
 
 def replace_node(graph: Graph, node: Node, *replacements: Node) -> None:
@@ -101,15 +101,14 @@ def remove_node(graph: Graph, node: Node) -> None:
 
 def rename_uses(graph: Graph, old: str, new: str) -> None:
     """Makes every reader of ``old`` read ``new``."""
-    for node in graph.nodes:
-        node.inputs = [new if name == old else name for name in node.inputs]
+    for node in graph.consumers(old):
+        graph.rewire(node, [new if name == old else name for name in node.inputs])
 
 
 def fresh_value(graph: Graph, wish: str) -> str:
     """``wish``, or with a number behind it if a value of that name exists."""
-    taken = {name for node in graph.nodes for name in node.outputs}
     name, number = wish, 2
-    while name in taken:
+    while graph.defines(name):
         name, number = f"{wish}:{number}", number + 1
     return name
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from phonebit.converter.infer import infer_added
 from phonebit.converter.ir import FloatArray, Graph, Node, Operator
 from phonebit.converter.ops import BitPlanes, Concat, Conv2D, Elementwise, MaxPool2D, Quantize
 from phonebit.converter.ops.bit_planes import MAX_PLANES as MAX_BITS
@@ -17,7 +18,6 @@ from phonebit.converter.passes.base import (
     PassLog,
     fresh_value,
     only_consumer,
-    refresh_types,
     replace_node,
 )
 from phonebit.converter.passes.chains import is_per_channel
@@ -69,7 +69,6 @@ class BinaryPlanes(Pass):
             for node, count in quantizers.members:
                 moved = _behind_pools(graph, node) if isinstance(node.op, Quantize) else node
                 self._split(graph, moved, count)
-                refresh_types(graph)
 
     @staticmethod
     def _split(graph: Graph, node: Node, count: int) -> None:
@@ -97,7 +96,9 @@ class BinaryPlanes(Pass):
         split.name = f"{value}/bits"
         ends = np.full(channels, low, np.float64), np.full(channels, top, np.float64)
         total = replace(node, op=binary_sum(*ends, planes), inputs=bits)
-        replace_node(graph, node, *added, split, total)
+        added += [split, total]
+        replace_node(graph, node, *added)
+        infer_added(graph, added)
 
 
 def _full(channels: int, number: float) -> FloatArray:
@@ -225,6 +226,7 @@ def _behind_pools(graph: Graph, node: Node) -> Node:
     pooled = fresh_value(graph, f"{pool.outputs[0]}/unquantized")
     moved = replace(node, inputs=[pooled], value=pool.outputs[0])
     replace_node(graph, node)
-    replace_node(graph, pool, replace(pool, inputs=list(node.inputs), value=pooled), moved)
-    refresh_types(graph)
+    swapped = [replace(pool, inputs=list(node.inputs), value=pooled), moved]
+    replace_node(graph, pool, *swapped)
+    infer_added(graph, swapped)
     return _behind_pools(graph, moved)

@@ -100,7 +100,7 @@ def _fate(occurrence: Occurrence, zeros: Zeros) -> ZeroFate:
 
 
 def drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
-    """Turns a sign with a zero level into one in which zeros count as +1."""
+    """Turns a sign with a zero level into one in which zeros count as +1; infers no types."""
     value = node.outputs[0]
     if tuple(op.values[[0, 2]]) != (-1, 1):
         two = Quantize(np.zeros(1, np.float32), op.values[[0, 2]])
@@ -109,4 +109,3 @@ def drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
     bits = fresh_value(graph, f"{value}/bits")
     replace_node(graph, node, replace(node, op=Sign(), value=bits))
     rename_uses(graph, value, bits)
-    refresh_types(graph)

@@ -40,25 +40,30 @@ class FuseEpilogues(Pass):
 
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
-        while self._fuse_one(graph):
-            pass  # no value is added, so the types stay valid
+        place = 0  # what is in front of it cannot be fused, and no fusion makes that possible
+        while place < len(graph.nodes):  # no value is added, so the types stay valid
+            place += self._fused_at(graph, graph.nodes[place])
 
-    def _fuse_one(self, graph: Graph) -> bool:
-        for node in graph.nodes:
-            if not isinstance(node.op, Elementwise):
-                continue
-            if self._is_comparison(node):
-                target = self._comparing_producer(graph, node)
-                if target is not None:
-                    self._attach(graph, target, node)
-                    return True
-            else:
-                hosts = self._hosts(graph, node)
-                if hosts:
-                    _, operand, host = max(hosts, key=lambda entry: entry[0])
-                    self._absorb(graph, host, node, operand)
-                    return True
-        return False
+    def _fused_at(self, graph: Graph, node: Node) -> int:
+        """Fuses a node if that is possible.
+
+        Returns:
+            How far on the next node to look at is: a fused op once more, where its last node was.
+        """
+        if not isinstance(node.op, Elementwise):
+            return 1
+        if self._is_comparison(node):
+            target = self._comparing_producer(graph, node)
+            if target is None:
+                return 1
+            self._attach(graph, target, node)
+            return 0
+        hosts = self._hosts(graph, node)
+        if not hosts:
+            return 1
+        _, operand, host = max(hosts, key=lambda entry: entry[0])
+        self._absorb(graph, host, node, operand)
+        return -1
 
     @staticmethod
     def _is_comparison(node: Node) -> bool:

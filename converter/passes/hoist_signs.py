@@ -7,20 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from phonebit.converter.infer import infer_added
 from phonebit.converter.ir import Graph, Node, Operator
 from phonebit.converter.ops import Concat, MaxPool2D, Pad, Reshape, Sign
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
     fresh_value,
-    index_of,
     only_consumer,
-    refresh_types,
+    remove_node,
+    replace_node,
 )
 from phonebit.converter.passes.chains import (
     Chain,
     chain_to_sign,
     directions,
+    is_per_channel,
     is_shape_free,
 )
 from phonebit.format.records import DataType
@@ -50,25 +52,29 @@ class HoistSigns(Pass):
 
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
-        while self._hoist_one(graph):
-            refresh_types(graph)
+        place = 0
+        while place < len(graph.nodes):
+            node = graph.nodes[place]
+            sources = list(node.inputs)
+            if self._is_hoisted(graph, node):  # what is above may have a chain to a sign by that
+                place = min(graph.place(_top(graph, source)) for source in sources)
+            else:
+                place += 1
 
-    def _hoist_one(self, graph: Graph) -> bool:
-        for node in graph.nodes:
-            if not isinstance(node.op, MaxPool2D | Concat | Reshape | Pad):
-                continue
-            value = node.outputs[0]
-            if graph.types[value].dtype == DataType.BIT:
-                continue
-            first = only_consumer(graph, value)
-            chain = chain_to_sign(graph, value, first) if first is not None else None
-            if chain is None:
-                continue
-            arrangement = self._arrangement(graph, node, chain)
-            if arrangement is not None:
-                self._move(graph, node, chain, arrangement)
-                return True
-        return False
+    def _is_hoisted(self, graph: Graph, node: Node) -> bool:
+        """Moves the signs behind a node in front of it, if that is possible."""
+        if not isinstance(node.op, MaxPool2D | Concat | Reshape | Pad):
+            return False
+        value = node.outputs[0]
+        if graph.types[value].dtype == DataType.BIT:
+            return False
+        first = only_consumer(graph, value)
+        chain = chain_to_sign(graph, value, first) if first is not None else None
+        arrangement = self._arrangement(graph, node, chain) if chain is not None else None
+        if chain is None or arrangement is None:
+            return False
+        self._move(graph, node, chain, arrangement)
+        return True
 
     @staticmethod
     def _arrangement(graph: Graph, node: Node, chain: Chain) -> Operator | None:
@@ -92,8 +98,6 @@ class HoistSigns(Pass):
     @staticmethod
     def _move(graph: Graph, node: Node, chain: Chain, arrangement: Operator) -> None:
         """Replaces node and chain by one chain per input of ``node`` and the same op on bits."""
-        position = index_of(graph, node)
-        gone = {id(other) for other in (node, *chain.nodes)}
         bits: list[str] = []
         added: list[Node] = []
         begin = 0
@@ -106,12 +110,18 @@ class HoistSigns(Pass):
             added += copies
             bits.append(copies[-1].outputs[0])
         result = replace(node, op=arrangement, inputs=bits, value=chain.sign.outputs[0])
-        graph.nodes = [
-            *(other for other in graph.nodes[:position] if id(other) not in gone),
-            *added,
-            result,
-            *(other for other in graph.nodes[position:] if id(other) not in gone),
-        ]
+        for other in chain.nodes:
+            remove_node(graph, other)
+        replace_node(graph, node, *added, result)
+        infer_added(graph, [*added, result])
+
+
+def _top(graph: Graph, value: str) -> Node:
+    """The node that the chain of per-channel nodes down to ``value`` begins behind."""
+    node = graph.producer(value)
+    while node.inputs and is_per_channel(node, graph.types[node.inputs[0]].shape[2]):
+        node = graph.producer(node.inputs[0])
+    return node
 
 
 def _sign_of(value: float, chain: Chain) -> float:

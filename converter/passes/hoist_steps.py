@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from phonebit.converter.infer import infer_added
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Concat, Elementwise
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
@@ -13,7 +14,6 @@ from phonebit.converter.passes.base import (
     fresh_value,
     index_of,
     only_consumer,
-    refresh_types,
     remove_node,
     replace_node,
 )
@@ -80,7 +80,7 @@ class HoistSteps(Pass):
             position = index_of(graph, concat)
             remove_node(graph, node)
             graph.nodes[position:position] = [*parts, joined]
-        refresh_types(graph)
+        infer_added(graph, [*parts, joined])
 
 
 def _can_take_steps(graph: Graph, value: str, concat: Node) -> bool:

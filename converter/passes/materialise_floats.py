@@ -44,7 +44,9 @@ class MaterialiseFloats(Pass):
                 node = self._sandwich(graph, node)
             for index in self._float_operands(graph, node, op.reads):
                 if graph.types[node.inputs[index]].dtype in (BIT, U8):
-                    node.inputs[index] = self._as_float(graph, node, node.inputs[index])
+                    inputs = list(node.inputs)
+                    inputs[index] = self._as_float(graph, node, inputs[index])
+                    graph.rewire(node, inputs)
         refresh_types(graph)
 
     @staticmethod
@@ -57,7 +59,7 @@ class MaterialiseFloats(Pass):
     @staticmethod
     def _as_float(graph: Graph, reader: Node, value: str) -> str:
         """The value's float copy, which all readers share."""
-        for node in graph.nodes:
+        for node in graph.consumers(value):
             unpacks = isinstance(node.op, Elementwise) and not node.op.epilogue.steps
             if unpacks and node.inputs == [value] and node.bits is None and node.value is not None:
                 return node.value

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from phonebit.converter.infer import infer_added
 from phonebit.converter.ir import SMALLEST, FloatArray, Graph, Node
 from phonebit.converter.ops import Elementwise, Quantize, Sign
 from phonebit.converter.ops.epilogue import AddTensor, EpilogueOp, ScaleBias
@@ -14,7 +15,6 @@ from phonebit.converter.passes.base import (
     Pass,
     PassLog,
     only_consumer,
-    refresh_types,
     replace_node,
 )
 
@@ -63,8 +63,9 @@ class MergeComparisons(Pass):
         if reader is not None and scale is not None:  # would hide the quantizer from what pools it
             node, values = reader, values * scale.scale[0] + scale.bias[0]
         op = Quantize(rows, values)
-        replace_node(graph, node, replace(node, op=op, inputs=[terms[0].source]))
-        refresh_types(graph)
+        merged = replace(node, op=op, inputs=[terms[0].source])
+        replace_node(graph, node, merged)
+        infer_added(graph, [merged])
 
 
 @dataclass(frozen=True)

@@ -60,4 +60,4 @@ class RemoveIdentities(Pass):
             return
         inner = graph.producer(node.inputs[0])
         if isinstance(inner.op, Reshape):
-            node.inputs = [inner.inputs[0]]
+            graph.rewire(node, [inner.inputs[0]])

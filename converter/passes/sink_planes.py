@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.infer import infer_added
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import FloatArray, Graph, Node
 from phonebit.converter.ops import Concat, MaxPool2D, PlaneSum, Reshape
@@ -109,7 +110,7 @@ class SinkPlanes(Pass):
         op = PlaneSum(scales, offset, known[0].binary)
         total = replace(node, op=op, inputs=[plane.name for plane in planes])
         replace_node(graph, node, *planes, total)
-        refresh_types(graph)
+        infer_added(graph, [*planes, total])
 
 
 def _reshaped(numbers: NDArray[np.float32], before: int, after: int) -> FloatArray | None:
@@ -135,4 +136,4 @@ def _arrange(
     sum_op = PlaneSum(scales, offset, planes.binary)
     total = replace(node, op=sum_op, inputs=[plane.name for plane in moved])
     replace_node(graph, node, *moved, total)
-    refresh_types(graph)
+    infer_added(graph, [*moved, total])
