@@ -1,4 +1,4 @@
-"""Whole networks: every way to plan, beside both processors alone, in turns.
+"""Whole networks: every way to plan, with both processors alone, in turns.
 
     python -m benchmarks.coexec.networks --testbed g1c1-avx2 --budget-s 600
     python -m benchmarks.coexec.networks --testbed g1c1-avx2 --only network_googlenet network_vgg16
@@ -140,7 +140,7 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
 
 
 def layer_by_layer_ms(bench: Bench, path: Path, planned: Planned) -> float:
-    """The sum over a plan's layers, each measured as if its result had to be handed over."""
+    """The sum over a plan's layers, each measured as if its result had to be transferred."""
     engine, repeats = bench.measuring_engine(path), 2 if bench.smoke else 5
     times = [
         measure_parts(engine, parts.layer, parts.cpu, parts.gpu, repeats)

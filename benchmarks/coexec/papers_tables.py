@@ -38,7 +38,7 @@ def _layers(*placements: str) -> Any:
 
 
 def energies(network: Record) -> list[str]:
-    """Millijoules of an image by contestant, where the machine has a source for them."""
+    """Millijoules of an image by candidate, where the machine has a source for them."""
     found = network["energy"].values()
     return [f"{of['energy_mj']:.2f}" if "energy_mj" in of else "not measured" for of in found]
 

@@ -26,7 +26,7 @@ SYSTEMS: Final = {
     MEASURED: "phonebit plan --measure",
 }
 CONTROL: Final = "cpu again"
-"""The contestant "cpu" a second time: another network loaded from the same file."""
+"""The candidate "cpu" a second time: another network loaded from the same file."""
 ALONE: Final = "GPU alone"
 """Beside the ways to meet."""
 LEAST_NETWORKS: Final = 3
@@ -62,12 +62,12 @@ def speed_up(network: Record, way: str) -> float:
 
 
 def ms_of(way: str) -> str:
-    """A cell with a contestant's milliseconds."""
+    """A cell with a candidate's milliseconds."""
     return f"{{times[{way}][median_ms]:.2f}}"
 
 
 def speed_up_of(way: str, mark: str = "") -> Callable[[Record], str]:
-    """A cell with a contestant's speed-up, if it took part."""
+    """A cell with a candidate's speed-up, if it took part."""
 
     def cell(network: Record) -> str:
         is_there = way in network["times"]
@@ -268,7 +268,7 @@ def guard_text(testbeds: Mapping[str, Record]) -> str:
 
 
 def control_text(testbeds: Mapping[str, Record]) -> list[str]:
-    """How far two equal contestants are from each other; nothing where there was no control."""
+    """How far two equal candidates are from each other; nothing where there was no control."""
     ratios = {
         f"{network['title']} on {testbed}": ms(network, CONTROL) / ms(network, "cpu")
         for testbed, results in testbeds.items()

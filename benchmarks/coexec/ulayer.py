@@ -31,7 +31,7 @@ from phonebit.planner.search.planning import Planned
 ULAYER: Final = METHODS["ulayer"]
 BY_CHANNELS: Final = replace(ULAYER, branches=False)
 PRECISIONS: Final[dict[str, Precision]] = {"": "exact", "_fast": "fast"}
-"""Of the processors alone, by the end of the contestant's name."""
+"""Of the processors alone, by the end of the candidate's name."""
 WAYS: Final = {
     "layer_to_processor": Variant(LAYER_TO_PROCESSOR, "fast"),
     "channels": Variant(BY_CHANNELS),

@@ -12,8 +12,12 @@ from phonebit.android.pushing import CACHE_FOLDER, PHONE_FOLDER, push_files
 from phonebit.android.running import run_tool
 from phonebit.output_files import check_output
 from phonebit.planner.measure.collect import CollectionReport
+from phonebit.planner.measure.measurement_job import (
+    RESULTS_FILE,
+    collect_results,
+    write_measurement_job,
+)
 from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.work_orders import RESULTS_FILE, collect_results, write_work_order
 from phonebit.planner.predict.samples import SAMPLES_FILE
 
 Progress = Callable[[str], None]
@@ -30,7 +34,7 @@ def collect_on_phone(
     on_file: Progress = lambda _name: None,
     on_measured: Progress = lambda _line: None,
 ) -> CollectionReport:
-    """Writes the work order, has it measured, and makes samples of the results.
+    """Writes the measurement job, has it measured, and makes samples of the results.
 
     The phone appends its results to a file of its own, so the same call goes on where a lost
     connection stopped it. The native tools must be there already.
@@ -38,7 +42,7 @@ def collect_on_phone(
     Args:
         adb: the device.
         plan: what is to be measured.
-        folder: for the work order and its results; it may be one that an earlier call began.
+        folder: for the measurement job and its results; it may be one that an earlier call began.
         samples: the file of samples, begun or continued.
         limit_s: longest wait for the measuring.
         flags: more of `phonebit_bench`.
@@ -46,13 +50,13 @@ def collect_on_phone(
         on_measured: called with each line of the phone's progress.
 
     Raises:
-        InputError: the folder holds another work order, or the samples are of another device.
+        InputError: the folder holds another measurement job, or the samples are of another device.
         DeviceError: no layer could be measured, the tool failed, or as for ``Adb.shell``.
         OSError: a file cannot be read or written.
     """
     results = folder / RESULTS_FILE
     check_output(samples, SAMPLES_FILE, [results])
-    files = write_work_order(folder, plan, on_file)
+    files = write_measurement_job(folder, plan, on_file)
     there = _phone_folder(files[0], flags)
     push_files(adb, {f"{there}/{file.name}": file for file in files}, on_file)
     run_tool(

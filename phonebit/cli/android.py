@@ -202,7 +202,7 @@ def collect(
     connected, phone = _connect(attached)
     _install(connected, phone, attached.tools, [])
     folder = orders or output_path.with_suffix(".orders")
-    with progress("work order", None) as advance:
+    with progress("measurement job", None) as advance:
         report = collect_on_phone(
             connected, plan, folder, output_path,
             flags=_tool_flags({"cores": cores, "hint": hint}),

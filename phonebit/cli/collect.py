@@ -77,7 +77,7 @@ def _refuse_given(context: typer.Context, names: tuple[str, ...]) -> None:
     if given:
         raise InputError(
             f"--{given[0]} has no effect here",
-            hint="the work order tells what is measured, phonebit_bench on the device measures it",
+            hint="the job says what is measured, phonebit_bench on the device measures it",
         )
 
 
@@ -95,16 +95,16 @@ def _check_new(samples: Path, resume: bool) -> None:
 
 
 def _write_orders(folder: Path, plan: CollectionPlan) -> None:
-    from phonebit.planner.measure.work_orders import write_work_order
+    from phonebit.planner.measure.measurement_job import write_measurement_job
 
     with progress("writing layers", plan.layers) as advance:
-        files = write_work_order(folder, plan, advance)
+        files = write_measurement_job(folder, plan, advance)
     size = bytes_text(sum(file.stat().st_size for file in files))
     output().print(f"{len(files)} files, {size}: {escape(str(folder))}", soft_wrap=True)
 
 
 def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
-    from phonebit.planner.measure.work_orders import collect_results
+    from phonebit.planner.measure.measurement_job import collect_results
 
     with progress("reading results", None) as advance:
         return collect_results(folder, results, samples, advance)

@@ -38,7 +38,7 @@ class PlanReport:
     Args:
         layers: Why, layer by layer.
         measurements: Pairs of parts that were measured; 0: the plan is from predictions.
-        check: The prediction beside the pass that was measured for it; None where nothing was.
+        check: The prediction and the pass that was measured for it; None where nothing was.
         typical_error: Of the predictions, as a share; None where times were measured, or it is not
             known.
     """
@@ -143,7 +143,7 @@ def plan(
     def make(correction: Correction) -> Planned:
         inside = CorrectedTimes(times, correction)
         again = None if measures or not measured else CorrectedTimes(measured, correction)
-        cost = sharing.scaled(correction.meetings)
+        cost = sharing.scaled(correction.synchronization)
         return plan_network(contents, key, way, inside, cost, margin, again)
 
     check = None

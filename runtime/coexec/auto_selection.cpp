@@ -1,59 +1,119 @@
 #include "coexec/auto_selection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
-#include <utility>
+#include <type_traits>
+#include <vector>
 
+#include "format/pbit_records.h"
+#include "gpu/binary_store.h"
+#include "opencl/program_cache.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
 namespace {
 
-Candidate planned(const Setup& setup) { return setup.uses_gpu ? Candidate::plan : Candidate::cpu; }
+/// Who was the fastest, and median milliseconds of an image; 0 of who took no part.
+struct Selection {
+  Candidate fastest;
+  std::array<double, kCandidates> ms;
+};
+static_assert(std::is_trivially_copyable_v<Selection>, "it is kept as its bytes");
+
+/// Of a file with its plan, on a device with its driver, for options that change times.
+std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {
+  format::Header header;  // its checksum is of the whole file, plan included
+  std::memcpy(&header, model.file.data(), sizeof header);
+  std::string key = format_text("trial of " PHONEBIT_VERSION "\n%s\n%08x %zu %d %d %d %d", plan_key.c_str(),
+                                static_cast<unsigned>(header.crc32), model.file.size(),
+                                static_cast<int>(options.sharing), static_cast<int>(options.synchronization),
+                                static_cast<int>(options.cores), static_cast<int>(options.hint));
+  for (const int core : options.core_list) key += format_text(" %d", core);
+  return key + "\n" + options.tuning;
+}
+
+std::optional<Selection> load_kept(const std::string& directory, const std::string& key) {
+  const gpu::StoredBinary stored = gpu::BinaryStore(directory).load(key);
+  if (!stored.binary || stored.binary->size() != sizeof(Selection)) return std::nullopt;
+  Selection kept{};
+  std::memcpy(static_cast<void*>(&kept), stored.binary->data(), sizeof kept);
+  const auto fastest = static_cast<int>(kept.fastest);
+  const bool is_time = std::all_of(kept.ms.begin(), kept.ms.end(), [](double ms) { return ms >= 0.0; });
+  if (fastest < 0 || fastest >= static_cast<int>(kCandidates) || !is_time) return std::nullopt;
+  return kept;
+}
 
 }  // namespace
 
-AutoSelection::AutoSelection(Candidates& candidates, Setup& setup, KeptSelection kept, std::string label)
-    : candidates_(candidates), setup_(setup), kept_(std::move(kept)), label_(std::move(label)) {}
+AutoSelection::AutoSelection(const loader::Model& model, Setup& setup, const std::string& plan_key,
+                             const Options& options, std::string label, Make make)
+    : setup_(setup),
+      label_(std::move(label)),
+      kept_directory_(opencl::cache_directory(options.cache_directory)),
+      kept_key_(key_of(model, plan_key, options)),
+      make_(std::move(make)),
+      selected_(planned()),  // of a plan for the CPU alone, layers on the GPU would only cost time
+      is_over_(!setup.is_compared) {}
 
 void AutoSelection::begin() {
-  if (begin_with_kept()) return;
-  candidates_.make(candidates_.selected());
+  if (!is_over_ && begin_with_kept()) return;
+  make(selected_);
   compare();
 }
 
+void AutoSelection::make(Candidate candidate) {
+  if (backends_[index(candidate)] != nullptr) return;
+  backends_[index(candidate)] = make_(candidate);
+  setup_.add_warnings(find(candidate)->warnings());
+}
+
+void AutoSelection::select(Candidate candidate) {
+  selected_ = candidate;
+  for (size_t i = 0; i < kCandidates; ++i)
+    if (i != index(candidate)) backends_[i].reset();
+}
+
 bool AutoSelection::begin_with_kept() {
-  const std::optional<Selection> kept = kept_.load();
+  const std::optional<Selection> kept = load_kept(kept_directory_, kept_key_);
   if (!kept || (!setup_.uses_gpu && kept->fastest == Candidate::plan)) return false;
   try {
-    candidates_.make(kept->fastest);
+    make(kept->fastest);
   } catch (const Error&) {  // another comparison will tell
     return false;
   }
   found_ms_ = kept->ms;
-  select(kept->fastest);
+  select_fastest(kept->fastest);
   return true;
 }
 
 void AutoSelection::stop(bool for_good) {
   comparison_.reset();
   is_over_ = is_over_ || for_good;
+  select(selected_);
+}
+
+void AutoSelection::leave_to_cpu() {
+  stop(true);
+  warning_.clear();
+  make(Candidate::cpu);
+  select(Candidate::cpu);
 }
 
 void AutoSelection::compare() {
   if (is_over_) return;
   std::vector<size_t> others;
-  for (const Candidate candidate : kAllCandidates)
-    if (candidate != candidates_.selected() && (candidate != Candidate::plan || setup_.uses_gpu))
-      others.push_back(Candidates::index(candidate));
-  comparison_.emplace(Candidates::index(candidates_.selected()), std::move(others));
+  for (const Candidate candidate : {Candidate::plan, Candidate::cpu, Candidate::gpu})
+    if (candidate != selected_ && (candidate != Candidate::plan || setup_.uses_gpu))
+      others.push_back(index(candidate));
+  comparison_.emplace(index(selected_), std::move(others));
   make_other();
 }
 
 void AutoSelection::make_other() {
   while (!comparison_->is_over()) {
     try {
-      return candidates_.make(static_cast<Candidate>(comparison_->other()));
+      return make(static_cast<Candidate>(comparison_->other()));
     } catch (const Error& error) {  // e.g. more memory than it may take
       setup_.add_warnings({format_text("%s: auto-selection goes on without one of its candidates: %s",
                                        label_.c_str(), error.what())});
@@ -64,7 +124,7 @@ void AutoSelection::make_other() {
 }
 
 Candidate AutoSelection::next() const {
-  return comparison_ ? static_cast<Candidate>(comparison_->next()) : candidates_.selected();
+  return comparison_ ? static_cast<Candidate>(comparison_->next()) : selected_;
 }
 
 void AutoSelection::record(double milliseconds) {
@@ -77,15 +137,14 @@ void AutoSelection::record(double milliseconds) {
   if (comparison_->is_over()) return end();
   if (comparison_->other() == other) return;
   // The slower one's memory goes before the next one takes its own.
-  candidates_.select(static_cast<Candidate>(comparison_->fastest()));
+  select(static_cast<Candidate>(comparison_->fastest()));
   make_other();
 }
 
 double AutoSelection::others_ms() const {
   double least = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < kCandidates; ++i)
-    if (i != Candidates::index(candidates_.selected()) && found_ms_[i] > 0.0)
-      least = std::min(least, found_ms_[i]);
+    if (i != index(selected_) && found_ms_[i] > 0.0) least = std::min(least, found_ms_[i]);
   return least;
 }
 
@@ -98,14 +157,18 @@ void AutoSelection::end() {
   const auto fastest = static_cast<Candidate>(comparison_->fastest());
   comparison_.reset();
   // What a plan loses later is of that time: networks that are loaded then begin with it, and are watched.
-  if (compared() > 1 && (is_first || fastest == planned(setup_))) kept_.store({fastest, found_ms_});
-  select(fastest);
+  if (compared() > 1 && (is_first || fastest == planned())) {
+    const Selection found{fastest, found_ms_};
+    gpu::BinaryStore(kept_directory_)
+        .store(kept_key_, std::string(reinterpret_cast<const char*>(&found), sizeof found));
+  }
+  select_fastest(fastest);
 }
 
-void AutoSelection::select(Candidate fastest) {
-  candidates_.select(fastest);
+void AutoSelection::select_fastest(Candidate fastest) {
+  select(fastest);
   static constexpr const char* kNames[] = {"the plan", "the CPU alone", "the GPU alone"};
-  const size_t before = Candidates::index(planned(setup_)), after = Candidates::index(fastest);
+  const size_t before = index(planned()), after = index(fastest);
   warning_.clear();
   if (before == after) return;
   warning_ = format_text(

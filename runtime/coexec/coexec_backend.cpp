@@ -22,25 +22,15 @@ CoexecBackend::CoexecBackend(const loader::Model& model, std::shared_ptr<opencl:
       pool_(std::move(pool)),
       programs_(context_, opencl::cache_directory(options.cache_directory)),
       setup_(model, context_->device(), plan_key(), options),
-      // A plan for the CPU alone: layers of the GPU would only cost time.
-      candidates_(setup_.uses_gpu ? Candidate::plan : Candidate::cpu,
-                  [this](Candidate candidate) { return make(candidate); }) {
-  if (setup_.is_compared)
-    selection_.emplace(candidates_, setup_, KeptSelection(model, plan_key(), options), label_).begin();
-  else
-    candidates_.make(candidates_.selected());
+      selection_(model, setup_, plan_key(), options, label_,
+                 [this](Candidate candidate) { return make(candidate); }) {
+  selection_.begin();
 }
 
 std::unique_ptr<Backend> CoexecBackend::make(Candidate candidate) {
-  std::unique_ptr<Backend> backend;
-  if (candidate == Candidate::plan)
-    backend = std::make_unique<PlanBackend>(processors(), pool_, setup_, label_);
-  else if (candidate == Candidate::cpu)
-    backend = std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
-  else
-    backend = std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_, options_);
-  setup_.add_warnings(backend->warnings());
-  return backend;
+  if (candidate == Candidate::plan) return std::make_unique<PlanBackend>(processors(), pool_, setup_, label_);
+  if (candidate == Candidate::cpu) return std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
+  return std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_, options_);
 }
 
 std::string CoexecBackend::plan_key() const {
@@ -54,8 +44,7 @@ void CoexecBackend::with_recovery(const Body& body) {
     try {
       return body();
     } catch (const Error& error) {
-      const bool has_gpu =
-          (selection_ && selection_->is_comparing()) || candidates_.selected() != Candidate::cpu;
+      const bool has_gpu = selection_.is_comparing() || selection_.selected() != Candidate::cpu;
       if (error.code() != ErrorCode::device || !has_gpu) throw;
       recover(error);
     }
@@ -63,53 +52,47 @@ void CoexecBackend::with_recovery(const Body& body) {
 }
 
 void CoexecBackend::recover(const Error& error) {
-  const bool is_comparing = selection_ && selection_->is_comparing();
-  const Candidate failed = is_comparing ? selection_->next() : candidates_.selected();
-  const bool has_plan_failed = failed == Candidate::plan && candidates_.selected() == Candidate::plan;
-  if (is_comparing) {
-    selection_->stop(!has_plan_failed);  // another candidate that fails would fail again
-    candidates_.select(candidates_.selected());
+  const bool has_plan_failed =
+      selection_.selected() == Candidate::plan && selection_.next() == Candidate::plan;
+  if (selection_.is_comparing()) {
+    selection_.stop(!has_plan_failed);  // another candidate that fails would fail again
     if (!has_plan_failed) return;
   }
-  if (has_plan_failed && static_cast<PlanBackend&>(candidates_.backend()).recover(error)) {
-    if (selection_) selection_->compare();
-    return;
-  }
+  if (has_plan_failed && static_cast<PlanBackend&>(selection_.backend()).recover(error))
+    return selection_.compare();
   setup_.warnings.push_back(
       format_text("%s: %s; the CPU does everything from now on", label_.c_str(), error.what()));
-  selection_.reset();
-  candidates_.make(Candidate::cpu);
-  candidates_.select(Candidate::cpu);
+  selection_.leave_to_cpu();
 }
 
 std::vector<std::string> CoexecBackend::warnings() const {
   std::vector<std::string> result = setup_.warnings;
-  if (selection_ && !selection_->warning().empty()) result.push_back(selection_->warning());
+  if (!selection_.warning().empty()) result.push_back(selection_.warning());
   return result;
 }
 
 void CoexecBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                             int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   with_recovery([&] {
-    if (!selection_ || layer_ms != nullptr)
-      return candidates_.backend().forward(inputs, outputs, batch, cancellation, layer_ms);
+    if (layer_ms != nullptr)
+      return selection_.backend().forward(inputs, outputs, batch, cancellation, layer_ms);
     using Milliseconds = std::chrono::duration<double, std::milli>;
     const auto begin = std::chrono::steady_clock::now();
-    candidates_.find(selection_->next())->forward(inputs, outputs, batch, cancellation, nullptr);
-    selection_->record(Milliseconds(std::chrono::steady_clock::now() - begin).count() / batch);
+    selection_.next_backend().forward(inputs, outputs, batch, cancellation, nullptr);
+    selection_.record(Milliseconds(std::chrono::steady_clock::now() - begin).count() / batch);
   });
 }
 
 void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
                                 const std::vector<OutputBuffer>& tensors, int batch,
                                 const Cancellation& cancellation) {
-  with_recovery([&] { candidates_.backend().activations(inputs, tensors, batch, cancellation); });
+  with_recovery([&] { selection_.backend().activations(inputs, tensors, batch, cancellation); });
 }
 
 MemoryInfo CoexecBackend::memory() const {
   MemoryInfo sum{};
-  for (const Candidate candidate : kAllCandidates) {
-    const Backend* const backend = candidates_.find(candidate);
+  for (const Candidate candidate : {Candidate::plan, Candidate::cpu, Candidate::gpu}) {
+    const Backend* const backend = selection_.find(candidate);
     if (backend == nullptr) continue;
     const MemoryInfo memory = backend->memory();
     sum.arena_bytes += memory.arena_bytes;
@@ -122,16 +105,15 @@ MemoryInfo CoexecBackend::memory() const {
 }
 
 CoexecInfo CoexecBackend::info() const {
-  const std::array<double, kCandidates> ms =
-      selection_ ? selection_->found_ms() : std::array<double, kCandidates>{};
+  const auto& [plan_ms, cpu_ms, gpu_ms] = selection_.found_ms();
   return {setup_.sharing,
           setup_.synchronization,
-          candidates_.selected() == Candidate::cpu,
-          candidates_.selected() == Candidate::gpu,
-          selection_ && selection_->is_comparing(),
-          ms[0],
-          ms[1],
-          ms[2]};
+          selection_.selected() == Candidate::cpu,
+          selection_.selected() == Candidate::gpu,
+          selection_.is_comparing(),
+          plan_ms,
+          cpu_ms,
+          gpu_ms};
 }
 
 LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
@@ -149,7 +131,7 @@ LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<Output
 
 PassTimes CoexecBackend::measure_pass(int repeats, const Cancellation& cancellation) {
   try {
-    return coexec::measure_pass(model_, candidates_, repeats, cancellation);
+    return coexec::measure_pass(model_, selection_, repeats, cancellation);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::device) recover(error);
     throw;

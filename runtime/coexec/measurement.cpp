@@ -94,7 +94,7 @@ void LayerMeasurement::make_content() {
     outputs_.emplace_back(model.tensor(tensor).bytes());
 }
 
-PassTimes measure_pass(const loader::Model& model, const Candidates& candidates, int repeats,
+PassTimes measure_pass(const loader::Model& model, const AutoSelection& selection, int repeats,
                        const Cancellation& cancellation) {
   std::mt19937 random(1);
   std::vector<std::vector<std::byte>> content;
@@ -109,11 +109,11 @@ PassTimes measure_pass(const loader::Model& model, const Candidates& candidates,
     outputs.push_back({content.back().data(), content.back().size()});
   }
   const auto run_timed = [&](PassTimes& parts) {
-    if (candidates.selected() == Candidate::plan)
-      return static_cast<PlanBackend&>(candidates.backend())
+    if (selection.selected() == Candidate::plan)
+      return static_cast<PlanBackend&>(selection.backend())
           .run_timed(inputs, outputs, 0, cancellation, parts.cpu, parts.gpu);
-    std::vector<double>& alone = candidates.selected() == Candidate::cpu ? parts.cpu : parts.gpu;
-    candidates.backend().forward(inputs, outputs, 1, cancellation, &alone);
+    std::vector<double>& alone = selection.selected() == Candidate::cpu ? parts.cpu : parts.gpu;
+    selection.backend().forward(inputs, outputs, 1, cancellation, &alone);
     for (double& us : alone) us *= 1e3;  // of milliseconds
   };
   PassTimes quickest{};
@@ -127,7 +127,7 @@ PassTimes measure_pass(const loader::Model& model, const Candidates& candidates,
     parts.total = microseconds_since(begin);
     cancellation.check();
     begin = Clock::now();
-    candidates.backend().forward(inputs, outputs, 1, cancellation, nullptr);
+    selection.backend().forward(inputs, outputs, 1, cancellation, nullptr);
     const double us = microseconds_since(begin);
     total = repeat == 0 ? us : std::min(total, us);
     if (repeat == 0 || parts.total < quickest.total) quickest = std::move(parts);

@@ -1,4 +1,4 @@
-// --collect: carries out a work order, layer by layer. What the numbers mean is decided where the orders were
+// --collect: carries out a measurement job, layer by layer. What the numbers mean is decided where the orders were
 // written (phonebit/planner/measure/collect.py): here they are only measured.
 #include <algorithm>
 #include <cerrno>

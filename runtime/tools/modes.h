@@ -11,7 +11,7 @@ int bench(const Arguments& arguments);
 int list_devices(const Arguments& arguments);
 /// --self-test: every kernel variant of a GPU against the CPU backend.
 int self_test(const Arguments& arguments);
-/// --collect FOLDER: carries out a work order.
+/// --collect FOLDER: carries out a measurement job.
 int collect(const Arguments& arguments);
 
 }  // namespace phonebit::tools

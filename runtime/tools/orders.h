@@ -46,7 +46,7 @@ struct ProbeOrder {
   engine::measure::NoiseLimits limits;
 };
 
-/// A work order.
+/// A measurement job.
 struct OrderList {
   std::string identity;    ///< results name it
   std::string probe_file;  ///< its layer's CPU kernel tells of the CPU

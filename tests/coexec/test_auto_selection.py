@@ -141,7 +141,7 @@ def test_what_was_selected_is_kept(files: Files) -> None:
 
 
 KEPT = struct.Struct("<8sIIQQ")  # runtime/gpu/binary_store.cpp: magic, version, CRC, two sizes
-SELECTION = struct.Struct("<i4x3d")  # coexec/kept_selection.h: the fastest, milliseconds of all
+SELECTION = struct.Struct("<i4x3d")  # coexec/auto_selection.cpp: the fastest, milliseconds of all
 
 
 def keep_selection(files: Files, fastest: int, times: tuple[float, float, float]) -> None:

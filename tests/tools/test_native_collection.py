@@ -12,8 +12,12 @@ from native_program import Program
 
 from phonebit.cli.main import app
 from phonebit.planner import Processor
+from phonebit.planner.measure.measurement_job import (
+    RESULTS_FILE,
+    collect_results,
+    write_measurement_job,
+)
 from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.work_orders import RESULTS_FILE, collect_results, write_work_order
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import read_samples
 
@@ -25,7 +29,7 @@ ORDERS = 5 + 6
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    write_work_order(tmp_path / "orders", CollectionPlan(6, (1,), **SHORT))
+    write_measurement_job(tmp_path / "orders", CollectionPlan(6, (1,), **SHORT))
     return tmp_path / "orders"
 
 
@@ -132,7 +136,7 @@ def test_results_of_other_orders_or_settings_are_not_mixed(
 def test_samples_of_both_processors_train_predictors(bench: Program, tmp_path: Path) -> None:
     pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     folder, samples = tmp_path / "orders", tmp_path / "samples.jsonl"
-    write_work_order(folder, CollectionPlan(40, (1,), **SHORT))
+    write_measurement_job(folder, CollectionPlan(40, (1,), **SHORT))
     done = bench("--collect", folder)
     assert done.code == 0, done
     report = collect_results(folder, folder / RESULTS_FILE, samples)

@@ -106,7 +106,7 @@ class NetworkOnDevice:
         return NoiseProbe(*open_probe(self._device, self._options))
 
     def sharing_cost(self) -> SharingCost:
-        """What a meeting costs, by the probe's layer; passes correct it."""
+        """What a synchronization costs, by the probe's layer; passes correct it."""
         [times] = self.probe.measure_times(list(Processor), [self.probe.layer], TURNS)
         return SharingCost(times.sharing_us)
 

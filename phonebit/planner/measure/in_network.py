@@ -3,10 +3,10 @@
 A layer alone finds its weights in the caches and the other processor idle; in a network it does
 not. So the layers of either processor alone, then those of each plan, are timed in whole passes.
 What a layer took there stands in place of what it took alone, and how many times as long it took
-corrects its other parts on that processor. What a pass takes beyond its stages is what its meetings
-cost. A prediction is always older than the pass that it is compared with, and a machine's speed
-changes by a tenth meanwhile: each plan is timed in turns with the better single processor, and all
-times are those at the speed that this one had at first.
+corrects its other parts on that processor. What a pass takes beyond its stages is what its
+synchronization costs. A prediction is always older than the pass that it is compared with, and a
+machine's speed changes by a tenth meanwhile: each plan is timed in turns with the better single
+processor, and all times are those at the speed that this one had at first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AGREEMENT: Final = 0.05
 """Prediction and pass agree if they differ by less than this share of the pass."""
 ROUNDS: Final = 6
 """Passes of plans at most; the last one only repeats the best. Once more where that one loses."""
-LEAST_MEETINGS: Final = 0.01
-"""Meetings are never free: stages may overlap, so that a pass takes less than their sum."""
+MIN_SYNCHRONIZATION: Final = 0.01
+"""Synchronization is never free: stages may overlap, so that a pass takes less than their sum."""
 
 
 class Correction:
@@ -41,11 +41,11 @@ class Correction:
         """Times of the CPU and the GPU in the last pass that had these parts."""
         self.slowness: dict[tuple[int, Processor, bool], float] = {}
         """How many times as long as alone a layer took on a processor, without the other one and
-        beside it, in the last pass that had some of it there."""
+        together with it, in the last pass that had some of it there."""
         self.contention = dict.fromkeys(Processor, 1.0)
-        """Of those the typical ratio of beside to without."""
-        self.meetings = 1.0
-        """How many times as long as measured alone meetings took."""
+        """Of those the typical ratio of together to without."""
+        self.synchronization = 1.0
+        """How many times as long as measured alone synchronization took."""
 
     def learn(self, stages: Iterable[Stage], alone: PartTimes, found: PassTimes) -> None:
         """Takes in the layers' times of a pass through these stages of all of them."""
@@ -59,9 +59,11 @@ class Correction:
                     self.slowness[key] = inside[side] / alone_us[side]
         for side in Processor:
             ratios = [
-                beside / without
-                for (layer, of, is_beside), beside in self.slowness.items()
-                if of == side and is_beside and (without := self.slowness.get((layer, side, False)))
+                together / without
+                for (layer, of, is_together), together in self.slowness.items()
+                if of == side
+                and is_together
+                and (without := self.slowness.get((layer, side, False)))
             ]
             self.contention[side] = median(ratios) if ratios else 1.0
 
@@ -72,13 +74,13 @@ class Correction:
             return without
         return self.slowness.get((parts.layer, side, True), without * self.contention[side])
 
-    def learn_meetings(self, planned: Planned, found: PassTimes) -> None:
+    def learn_synchronization(self, planned: Planned, found: PassTimes) -> None:
         """Takes in what the pass of a plan took beyond its stages."""
         expected_us = planned.total_us - sum(map(planned.costs.work_us, planned.stages))
         if expected_us <= 0:
             return
         times_as_long = exchange_us(planned.stages, found) / expected_us
-        self.meetings = max(self.meetings * times_as_long, LEAST_MEETINGS)
+        self.synchronization = max(self.synchronization * times_as_long, MIN_SYNCHRONIZATION)
 
 
 def exchange_us(stages: Iterable[Stage], found: PassTimes) -> float:
@@ -114,7 +116,7 @@ class CorrectedTimes:
 
 @dataclass(frozen=True)
 class PassCheck:
-    """A prediction beside the pass that it was for; microseconds of an image.
+    """A prediction and the pass that it was for; microseconds of an image.
 
     Args:
         home_us: What it took in the same turns on the better single processor, ``home``.
@@ -187,7 +189,7 @@ def plan_in_network(
         of_home, of_plan = (each.over(slowness) for each in times)
         correction.learn(at_home.stages, alone, of_home)
         correction.learn(planned.stages, alone, of_plan)
-        correction.learn_meetings(planned, of_plan)
+        correction.learn_synchronization(planned, of_plan)
         times_us = planned.total_us, of_plan.total_us, of_home.total_us
         tried.append((planned, PassCheck(*times_us, home, len(tried) + 1), deepcopy(correction)))
         return tried[-1]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class LayerTimes(NamedTuple):
     """Parts of one layer, measured at the same time; 0 for a processor without one.
 
-    The total is from one such layer to the next, waiting and handing over included.
+    The total is from one such layer to the next, waiting and data transfer included.
     """
 
     total_us: float
@@ -41,7 +41,7 @@ class LayerTimes(NamedTuple):
 
     @property
     def sharing_us(self) -> float:
-        """What waiting for each other and handing over take."""
+        """What waiting for each other and data transfers take."""
         return max(self.total_us - max(self.cpu_us, self.gpu_us), 0.0)
 
 
@@ -202,7 +202,7 @@ class NoiseProbe:
         """Typical passes while the device is undisturbed: a user waits for these, not the least.
 
         The half of the turns counts that has the quicker probes. On many cores the probe tells
-        little of the passes beside it, and the half is any half.
+        little of the passes in its turn, and the half is any half.
         """
         found = self.turns(list(Processor), measures, turns, seconds)
         quicker = nsmallest((len(found) + 1) // 2, found, key=lambda turn: turn[0].total_us)

@@ -22,8 +22,8 @@ SYNC_LAYERS: Final = tuple(
     )
     for width in (1, 4, 16, 64, 256)
 )  # fmt: skip
-"""Layers of almost no work, whose output is 8 kB to 2 MB: cut in two, they tell what meetings of
-both processors cost."""
+"""Layers of almost no work, whose output is 8 kB to 2 MB: cut in two, they tell what the
+synchronization of both processors costs."""
 SYNC_CUTS: Final = (4, 16, 28)
 """Their rows of the GPU."""
 
@@ -112,9 +112,9 @@ def choices_of(launches: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ..
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
     """The orders of a collection by rounds: handovers and random layers.
 
-    So a collection that runs out of time has fewer rounds, then fewer layers, but what meetings
-    cost. Of a layer each processor is measured alone with all of it, then both with a cut layer at
-    the same time.
+    So a collection that runs out of time has fewer rounds, then fewer layers, but what
+    synchronization costs. Of a layer each processor is measured alone with all of it, then both
+    with a cut layer at the same time.
     """
     for number in range(plan.rounds):
         for threads, layer in product(plan.threads, SYNC_LAYERS):

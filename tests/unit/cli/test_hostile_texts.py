@@ -91,7 +91,7 @@ def test_no_record_ends_in_a_traceback(
     assert path.read_bytes() == before and not samples.exists()
 
 
-def test_results_of_a_work_order_end_in_no_traceback(cli: Cli, tmp_path: Path) -> None:
+def test_results_of_a_measurement_job_end_in_no_traceback(cli: Cli, tmp_path: Path) -> None:
     orders, results = tmp_path / "orders", tmp_path / "results.jsonl"
     assert cli("collect", "--orders", orders, "--samples", 1).code == 0
     for record in RECORDS:

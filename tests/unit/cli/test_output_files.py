@@ -328,7 +328,7 @@ def test_the_path_next_to_the_source_is_checked_too(
     assert misnamed.read_bytes() == checkpoint.read_bytes()
 
 
-def test_a_work_order_leaves_other_files_alone(cli: Cli, tmp_path: Path) -> None:
+def test_a_measurement_job_leaves_other_files_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_bytes(NOTES)
     assert "plan.json" in cli.refused("collect", "--orders", tmp_path, "--samples", 1)
     (tmp_path / "probe.pbit").write_bytes(NOTES)

@@ -101,7 +101,7 @@ class World:
                 "test device",
                 METHODS[method],
                 CorrectedTimes(self.alone, correction),
-                SHARING.scaled(correction.meetings),
+                SHARING.scaled(correction.synchronization),
                 measured=CorrectedTimes(self.alone, correction),
             )
 

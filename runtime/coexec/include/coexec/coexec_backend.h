@@ -32,9 +32,9 @@ class CoexecBackend final : public Backend {
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
               const std::vector<OutputBuffer>& results, int batch,
               const Cancellation& cancellation) override {
-    candidates_.backend().run_op(index, operands, results, batch, cancellation);
+    selection_.backend().run_op(index, operands, results, batch, cancellation);
   }
-  std::string kernel(size_t index) const override { return candidates_.backend().kernel(index); }
+  std::string kernel(size_t index) const override { return selection_.backend().kernel(index); }
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return isa_.name; }
@@ -69,8 +69,7 @@ class CoexecBackend final : public Backend {
   std::shared_ptr<threads::ThreadPool> pool_;  // one for all: of two, one would spin where the other works
   opencl::ProgramCache programs_;
   Setup setup_;
-  Candidates candidates_;
-  std::optional<AutoSelection> selection_;
+  AutoSelection selection_;
   /// The layer measured last: measuring it again finds its programs and memory in place.
   std::unique_ptr<LayerMeasurement> measurement_;
 };

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "coexec/candidates.h"
+#include "coexec/auto_selection.h"
 #include "coexec/executor.h"
 #include "coexec/setup.h"
 #include "types/cancellation.h"
@@ -45,7 +45,7 @@ class LayerMeasurement {
 /// Of inferences of who is selected, over random content: the least total of `repeats` that keep no time, and
 /// the layers of the quickest of as many that do. Those are of one inference, so that they add up. Throws what
 /// the backend throws.
-PassTimes measure_pass(const loader::Model& model, const Candidates& candidates, int repeats,
+PassTimes measure_pass(const loader::Model& model, const AutoSelection& selection, int repeats,
                        const Cancellation& cancellation);
 
 /// What the GPU launches for a part of a layer.

@@ -1,4 +1,4 @@
-"""Work orders: a device without Python gives the samples that it would collect with Python."""
+"""Measurement jobs: a device without Python gives the samples that it would collect with Python."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner.json_records import to_record
-from phonebit.planner.measure.orders import CollectionPlan, Way, make_orders
-from phonebit.planner.measure.work_orders import (
+from phonebit.planner.measure.measurement_job import (
     ORDERS_FILE,
     PLAN_FILE,
     RESULTS_FILE,
     collect_results,
-    write_work_order,
+    write_measurement_job,
 )
+from phonebit.planner.measure.orders import CollectionPlan, Way, make_orders
 from phonebit.planner.predict.samples import read_samples
 from support.cli_process import Cli
 from support.made_up_device import FACTS, MadeUpDevice, collect_here
@@ -98,7 +98,7 @@ class MadeUpPhone:
 @pytest.fixture
 def phone(tmp_path: Path) -> MadeUpPhone:
     folder = tmp_path / "orders"
-    write_work_order(folder, PLAN)
+    write_measurement_job(folder, PLAN)
     return MadeUpPhone(folder)
 
 
@@ -130,14 +130,16 @@ def test_results_of_a_part_become_samples_and_the_rest_is_added_later(
     assert len(read_samples(samples).handovers) > 2 * 2 * 5
 
 
-def test_the_same_work_order_may_be_written_again_and_another_one_not(phone: MadeUpPhone) -> None:
-    files = write_work_order(phone.folder, PLAN)
+def test_the_same_job_may_be_written_again_and_another_one_not(
+    phone: MadeUpPhone,
+) -> None:
+    files = write_measurement_job(phone.folder, PLAN)
     assert files[0].name == ORDERS_FILE
     assert {file.name for file in files} == {
         path.name for path in phone.folder.iterdir() if path.name != PLAN_FILE
     }
-    with pytest.raises(InputError, match="another work order"):
-        write_work_order(phone.folder, replace(PLAN, seed=1))
+    with pytest.raises(InputError, match="another measurement job"):
+        write_measurement_job(phone.folder, replace(PLAN, seed=1))
 
 
 def test_layers_that_the_phone_could_not_run_are_reported(

@@ -1,8 +1,8 @@
 """Collections that a device without Python measures: a folder goes there, results come back.
 
-`write_work_order` writes the folder, ``phonebit_bench --collect FOLDER`` measures it on the device
-and writes ``FOLDER/results.jsonl``, and `collect_results` makes of that what ``phonebit collect``
-would have written there. docs/coexecution.md has the form of both files.
+`write_measurement_job` writes the folder, ``phonebit_bench --collect FOLDER`` measures it on the
+device and writes ``FOLDER/results.jsonl``, and `collect_results` makes of that what
+``phonebit collect`` would have written there. docs/coexecution.md has the form of both files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLAN: Final = FileKind("a plan of a collection", lambda head: head.startswith(b
 _ORDERS: Final = FileKind("a list of orders", lambda head: head.startswith(b"phonebit-orders "))
 
 
-def write_work_order(
+def write_measurement_job(
     folder: Path, plan: CollectionPlan, progress: Progress = lambda _text: None
 ) -> list[Path]:
     """Writes what a device needs to measure a collection; the same, if it is there, stays as it is.
@@ -54,7 +54,7 @@ def write_work_order(
     Returns:
         The files in the folder that the device needs, the list of orders first.
     """
-    listed = _WorkOrder(plan)
+    listed = _MeasurementJob(plan)
     orders = folder / ORDERS_FILE
     files = {folder / name: layer for name, layer in listed.layers.items()}
     if not orders.exists():
@@ -66,7 +66,7 @@ def write_work_order(
         write_output(orders, listed.text.encode(), _ORDERS)
     elif read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
         raise InputError(
-            "the folder holds another work order", where=str(folder), hint="give a new folder"
+            "the folder holds another measurement job", where=str(folder), hint="give a new folder"
         )
     return [orders, *files]
 
@@ -79,10 +79,10 @@ def collect_results(
     Orders may be missing, and the last line of the results may be cut off.
     """
     check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
-    where = f"{folder / PLAN_FILE}: not a work order"
-    record = parse_json(read_text(folder / PLAN_FILE, "a work order"), where)
+    where = f"{folder / PLAN_FILE}: not a measurement job"
+    record = parse_json(read_text(folder / PLAN_FILE, "a measurement job"), where)
     plan: CollectionPlan = from_record(CollectionPlan, record, where)
-    listed = _WorkOrder(plan)
+    listed = _MeasurementJob(plan)
     if read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES) != listed.text:
         raise InputError(
             "the orders are not those of the plan",
@@ -101,7 +101,7 @@ def collect_results(
     return carry_out(samples, device, plan, way, measure, progress)
 
 
-class _WorkOrder:
+class _MeasurementJob:
     """The list of orders as a text, which `phonebit_bench` reads, and the files that it names.
 
     Equal plans give equal texts, so that the folder need not tell shapes of layers.
@@ -123,7 +123,7 @@ class _WorkOrder:
         head = [
             f"phonebit-orders 4 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
-            _canary_line(),
+            _noise_probe_line(),
             f"sharing {names[SYNC_LAYERS[0]]}",
             *(f"way {way.sharing} {way.synchronization}" for way in WAYS),
             f"threads {' '.join(map(str, plan.threads))}",
@@ -131,7 +131,7 @@ class _WorkOrder:
         self.text = "\n".join([*head, *lines]) + "\n"
 
 
-def _canary_line() -> str:
+def _noise_probe_line() -> str:
     """``canary probe.pbit 1 7:14:0:64/0:7:0:64 repeats 3 usual 25 most 110 waits 10 2``.
 
     Two shares in per cent; seconds; how many times as long as measurements take.
