@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.node_list import NodeList
+from phonebit.converter.origins import Origin
 from phonebit.detection.head import DetectionHead
 from phonebit.format.records import DataType
 from phonebit.images.preprocessing import Preprocessing
@@ -174,6 +175,7 @@ class Graph:
     ``detection`` says by output name what boxes its numbers mean.
     ``arrays`` says by the names of inputs and outputs what shape the source's have without
     their batch, where it is neither a map's nor (channels): the same elements in the same order.
+    ``origins`` says by the names of bits that passes made what they are in the source's terms.
     ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
     strict conversion demands that each of them becomes binary. ``notes`` are what the importer had
     to decide, for the report.
@@ -190,6 +192,7 @@ class Graph:
     preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
     detection: dict[str, DetectionHead] = field(default_factory=dict)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Nodes are kept in a list that follows its changes."""

@@ -12,6 +12,7 @@ from phonebit.converter.ir import Graph, Node, TensorType
 from phonebit.converter.ops import OPERATORS, BitPlanes, Input
 from phonebit.converter.ops.epilogue import EPILOGUE_OPS, Epilogue
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
+from phonebit.converter.origins import Origin, origins_in
 from phonebit.converter.records import RecordReader
 from phonebit.detection.head import DetectionHead
 from phonebit.errors import ConversionError, ModelFormatError
@@ -83,6 +84,7 @@ class _Reader:
             preprocessing=self._preprocessing(),
             detection=self._detection(),
             arrays=self._arrays(),
+            origins=self._origins(),
         )
 
     def _labels(self) -> list[str]:
@@ -105,6 +107,11 @@ class _Reader:
             for name in (self.names[place] for place in places)
         }
         return {name: sizes for name, sizes in shapes.items() if sizes}
+
+    def _origins(self) -> dict[str, Origin]:
+        pairs = zip(self.names, self.kinds, strict=True)
+        bits = [name for name, kind in pairs if kind.dtype == DataType.BIT]
+        return origins_in(self.contents.metadata, bits)
 
     def _preprocessing(self) -> dict[str, Preprocessing]:
         rules = {}

@@ -15,6 +15,7 @@ from phonebit.converter.ops import Input
 from phonebit.converter.ops.base import EngineOperator
 from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
+from phonebit.converter.origins import to_json
 from phonebit.converter.records import RecordWriter
 from phonebit.errors import ConversionError
 from phonebit.format.constants import ConstantPool
@@ -95,6 +96,9 @@ class _Writer:
         metadata = {**given, "name": self.graph.name}
         if self.graph.arrays:
             metadata["arrays"] = {name: list(sizes) for name, sizes in self.graph.arrays.items()}
+        bits = {name for name, kind in self.graph.types.items() if kind.dtype == DataType.BIT}
+        known = {name: origin for name, origin in self.graph.origins.items() if name in bits}
+        metadata["origins"] = to_json(known)
         return metadata
 
     def _labels(self) -> list[str]:

@@ -67,6 +67,7 @@ def copy_graph(graph: Graph) -> Graph:
         graph,
         nodes=nodes,
         types=dict(graph.types),
+        origins=dict(graph.origins),
         inputs=list(graph.inputs),
         outputs=list(graph.outputs),
     )

@@ -13,6 +13,7 @@ from phonebit.converter.ops import BitPlanes, Concat, Conv2D, Elementwise, MaxPo
 from phonebit.converter.ops.bit_planes import MAX_PLANES as MAX_BITS
 from phonebit.converter.ops.epilogue import Clamp, Count, Epilogue, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Round
+from phonebit.converter.origins import Level
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -77,6 +78,7 @@ class BinaryPlanes(Pass):
         planes = count.bit_length()
         level = fresh_value(graph, f"{value}/level")
         bits = [fresh_value(graph, f"{value}/bit{index}") for index in range(planes)]
+        graph.origins |= {name: Level(value, index) for index, name in enumerate(bits)}
         op = node.op
         added = [replace(node, name=level, value=level)]
         if isinstance(op, Quantize):

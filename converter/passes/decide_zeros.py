@@ -10,6 +10,7 @@ import numpy as np
 
 from phonebit.converter.ir import SMALLEST, Graph, Node
 from phonebit.converter.ops import Quantize, Sign
+from phonebit.converter.origins import Plane
 from phonebit.converter.passes.base import (
     PassLog,
     ZeroFate,
@@ -107,5 +108,6 @@ def drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
         replace_node(graph, node, replace(node, op=two))
         return
     bits = fresh_value(graph, f"{value}/bits")
+    graph.origins[bits] = Plane(value, 0)
     replace_node(graph, node, replace(node, op=Sign(), value=bits))
     rename_uses(graph, value, bits)

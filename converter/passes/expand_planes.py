@@ -7,6 +7,7 @@ import numpy as np
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Elementwise, PlaneSum, Quantize, Sign
 from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
+from phonebit.converter.origins import Plane
 from phonebit.converter.passes.base import Pass, PassLog, fresh_value, refresh_types, replace_node
 from phonebit.converter.passes.planes import MAX_PLANES, planes_of_quantizer
 from phonebit.errors import ConversionError
@@ -52,6 +53,7 @@ class ExpandPlanes(Pass):
         planes = []
         for index, threshold in enumerate(op.thresholds):
             plane = fresh_value(graph, f"{value}/plane{index}")
+            graph.origins[plane] = Plane(value, index)
             source, sign = node.inputs[0], Sign()
             if op.has_own_thresholds:
                 source, step = f"{plane}/shift", ScaleBias(np.ones_like(threshold), -threshold)

@@ -10,6 +10,7 @@ import numpy as np
 from phonebit.converter.infer import infer_added
 from phonebit.converter.ir import Graph, Node, Operator
 from phonebit.converter.ops import Concat, MaxPool2D, Pad, Reshape, Sign
+from phonebit.converter.origins import hoisted
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -106,7 +107,7 @@ class HoistSigns(Pass):
             part = slice(begin, begin + channels) if isinstance(node.op, Concat) else slice(None)
             begin += channels
             suffix = f"/{number}" if len(node.inputs) > 1 else ""
-            copies = _copy_chain(graph, chain, source, part, suffix)
+            copies = _copy_chain(graph, chain, source, part, suffix, number)
             added += copies
             bits.append(copies[-1].outputs[0])
         result = replace(node, op=arrangement, inputs=bits, value=chain.sign.outputs[0])
@@ -130,12 +131,13 @@ def _sign_of(value: float, chain: Chain) -> float:
 
 
 def _copy_chain(
-    graph: Graph, chain: Chain, source: str, part: slice, suffix: str
+    graph: Graph, chain: Chain, source: str, part: slice, suffix: str, operand: int
 ) -> Sequence[Node]:
     """The chain's nodes again, reading ``source``, with parameters of the channels in ``part``."""
     copies = []
     for node in chain.nodes:
         value = fresh_value(graph, f"{node.outputs[0]}/hoisted{suffix}")
+        graph.origins[value] = hoisted(graph.origins, node.outputs[0], operand)
         op = node.op.sliced(part)
         copies.append(
             replace(node, name=f"{node.name}{suffix}", op=op, inputs=[source], value=value)

@@ -11,6 +11,7 @@ from phonebit.converter.infer import infer_added
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import FloatArray, Graph, Node
 from phonebit.converter.ops import Concat, MaxPool2D, PlaneSum, Reshape
+from phonebit.converter.origins import Plane
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -102,7 +103,7 @@ class SinkPlanes(Pass):
             return
         planes = []
         for index in range(known[0].count):
-            name = fresh_value(graph, f"{node.value}/plane{index}")
+            name = _plane(graph, node, index)
             inputs = [part.bits[index] for part in known]
             planes.append(replace(node, name=name, inputs=inputs, value=name))
         scales = np.concatenate([part.scales for part in known], axis=1)
@@ -111,6 +112,14 @@ class SinkPlanes(Pass):
         total = replace(node, op=op, inputs=[plane.name for plane in planes])
         replace_node(graph, node, *planes, total)
         infer_added(graph, [*planes, total])
+
+
+def _plane(graph: Graph, node: Node, index: int) -> str:
+    """A name for a plane of what ``node`` arranges."""
+    value = node.outputs[0]
+    name = fresh_value(graph, f"{value}/plane{index}")
+    graph.origins[name] = Plane(value, index)
+    return name
 
 
 def _reshaped(numbers: NDArray[np.float32], before: int, after: int) -> FloatArray | None:
@@ -131,7 +140,7 @@ def _arrange(
     """Puts ``op`` in front of each plane and the sum behind."""
     moved = []
     for index, bits in enumerate(planes.bits):
-        name = fresh_value(graph, f"{node.value}/plane{index}")
+        name = _plane(graph, node, index)
         moved.append(replace(node, name=name, op=op, inputs=[bits], value=name))
     sum_op = PlaneSum(scales, offset, planes.binary)
     total = replace(node, op=sum_op, inputs=[plane.name for plane in moved])

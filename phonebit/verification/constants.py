@@ -18,6 +18,7 @@ import numpy as np
 from phonebit.converter.convert import prepare_source
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Input, Quantize
+from phonebit.converter.origins import Plane, planes
 from phonebit.converter.passes.decide_zeros import drop_zero, has_zero_level
 from phonebit.converter.passes.pipeline import FloatWeights, run_pipeline
 from phonebit.converter.reader import graph_from_contents
@@ -117,11 +118,8 @@ def _counts_zeros(node: Node, file: Graph) -> bool:
     """Whether the file has one plane of a sign that has a level of its own for 0."""
     if not isinstance(node.op, Quantize) or not has_zero_level(node.op):
         return False
-    planes = {
-        suffix: any(name.split("/hoisted")[0] == f"{node.value}/{suffix}" for name in file.types)
-        for suffix in ("bits", "plane0", "plane1")
-    }
-    return planes["bits"] or (planes["plane0"] and not planes["plane1"])
+    value, present = node.outputs[0], planes(file.origins)
+    return Plane(value, 0) in present and Plane(value, 1) not in present
 
 
 def _float_weights(file: Graph) -> FloatWeights:

@@ -172,7 +172,7 @@ def first_differences(
     shown: list[str] = []
     names = [name for layer in network.layers for name in layer.outputs]
     shapes = {name: values[name].shape[1:] for name in names if values[name].dtype == np.int8}
-    sources = bit_sources(trace.graph, shapes)
+    sources = bit_sources(trace.graph, shapes, graph.origins)
     rounding = {node.value: node for node in graph.nodes if rounds(node)}
     for name in names:
         expected = sources[name].bits(trace) if name in sources else None

@@ -1,27 +1,13 @@
 """What the bits of a file must be, from the values of its source.
 
-Bits bear names that say what they are:
-
-=====================  ==========================================================================
-``b``                  the source has a sign, or an arrangement of bits, of this name
-``q/plane1``           plane 1 of a value that a quantizer with several thresholds made: whether it
-                       has passed threshold 1 (``phonebit.converter.passes.expand_planes``)
-``q/bit1``             bit 1 of the level that such a quantizer chose, perhaps behind a max-pooling
-                       (``phonebit.converter.passes.binary_planes``)
-``q/bits``             all of a ternary sign whose exact zeros count as +1 (or cannot occur)
-``…/hoisted``          a sign that moved in front of a pooling, concatenation, reshape or padding:
-                       ``b = sign(steps(pool(x)))`` in the source, ``pool(sign(steps(x)))`` in the
-                       file (``phonebit.converter.passes.hoist_signs``)
-=====================  ==========================================================================
-
-The source holds none of the last four, but its own values and operators say what they must be: so
-a wrong threshold shows at its layer, not behind it.
+The source has a sign, or an arrangement of bits, of the same name; or the file says what they are
+(``phonebit.converter.origins``), and the source's own values and operators say what such bits must
+be: so a wrong threshold shows at its layer, not after it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -30,13 +16,10 @@ import numpy as np
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import SMALLEST, Graph, Node, Shape, TensorType
 from phonebit.converter.ops import Concat, MaxPool2D, Pad, Quantize, Reshape, Sign
+from phonebit.converter.origins import Hoisted, Level, Origin, Plane, planes
 from phonebit.format.records import DataType
 from phonebit.verification.differences import Mask
 from phonebit.verification.source_trace import Array, SourceTrace
-
-_PLANE = re.compile(r"(?P<value>.+)/(?:bits|(?P<form>plane|bit)(?P<index>\d+))")
-_MOVED = re.compile(r"(?P<sign>.+?)(?P<hops>(?:/hoisted(?:/\d+)?(?::\d+)?)+)")
-_HOP = re.compile(r"/hoisted(?:/(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -179,44 +162,51 @@ class MovedBits:
         return Bits(result, margin, margin == 0 if self.drops_zeros else None)
 
 
-def bit_sources(source: Graph, shapes: Mapping[str, Shape]) -> dict[str, BitSource]:
+def bit_sources(
+    source: Graph, shapes: Mapping[str, Shape], origins: Mapping[str, Origin]
+) -> dict[str, BitSource]:
     """How the bits of a file follow from the source.
 
     Args:
         source: the source graph.
         shapes: (height, width, channels) of all tensors of bits in the file, by name.
+        origins: what those are that the source does not name.
 
     Returns:
         What derives them, without those that nothing in the source stands for.
     """
-    found = {name: _find(name, shape, source, shapes) for name, shape in shapes.items()}
+    present = planes(origins)
+    found = {
+        name: _find(name, shape, source, origins.get(name), present)
+        for name, shape in shapes.items()
+    }
     return {name: bits for name, bits in found.items() if bits is not None}
 
 
-def _find(name: str, shape: Shape, source: Graph, files: Collection[str]) -> BitSource | None:
+def _find(
+    name: str, shape: Shape, source: Graph, origin: Origin | None, present: set[Plane]
+) -> BitSource | None:
     if name in source.types:
         same = source.types[name] == TensorType(shape, DataType.BIT)
         return OwnBits(name) if same else None
-    moved = _MOVED.fullmatch(name)
-    if moved is not None:
-        bits = _moved_bits(moved, source, files)
+    if isinstance(origin, Hoisted):
+        bits = _moved_bits(origin, source, present)
         return bits if bits is not None and source.types[bits.start].shape == shape else None
-    plane = _PLANE.fullmatch(name)
-    if plane is None or plane["value"] not in source.types:
+    if origin is None or origin.value not in source.types:
         return None
-    if source.types[plane["value"]].shape != shape:
+    if source.types[origin.value].shape != shape:
         return None
-    op = _levels_of(plane["value"], source)
-    index = int(plane["index"] or 0)
-    if op is None or index >= op.count:
+    op = _levels_of(origin.value, source)
+    if op is None or origin.index >= op.count:
         return None
-    node = source.producer(plane["value"])
-    if plane["form"] == "bit":
-        return _level_bits(plane["value"], source, index)
+    node = source.producer(origin.value)
+    if isinstance(origin, Level):
+        return _level_bits(origin.value, source, origin.index)
     real = node.inputs[0] if isinstance(node.op, Quantize) else None
     if real is None and not _tells_level(op):
         return None
-    return PlaneBits(plane["value"], real, op, index, _drops_zeros(name, op, files))
+    drops_zeros = _drops_zeros(origin, op, present)
+    return PlaneBits(origin.value, real, op, origin.index, drops_zeros)
 
 
 def _level_bits(value: str, source: Graph, index: int) -> LevelBits | None:
@@ -250,28 +240,25 @@ def _tells_level(op: Quantize) -> bool:
     return bool(np.all(np.diff(op.values) > 0))
 
 
-def _drops_zeros(name: str, op: Quantize, files: Collection[str]) -> bool:
-    """Whether ``name`` is the only plane, among the ``files`` tensors, of a sign with sign(0)."""
-    if op.thresholds.tolist() != [0, SMALLEST]:
-        return False
-    second = re.sub(r"/(bits|plane0)$", "/plane1", name)
-    return not any(other == second or other.startswith(f"{second}/") for other in files)
+def _drops_zeros(plane: Plane, op: Quantize, present: set[Plane]) -> bool:
+    """Whether a plane is the only one, among those in the file, of a sign with sign(0)."""
+    is_sign = op.thresholds.tolist() == [0, SMALLEST]
+    return is_sign and Plane(plane.value, 1) not in present
 
 
-def _moved_bits(match: re.Match[str], source: Graph, files: Collection[str]) -> MovedBits | None:
-    found = _sign(match["sign"], source, files)
+def _moved_bits(moved: Hoisted, source: Graph, present: set[Plane]) -> MovedBits | None:
+    found = _sign(moved.sign, source, present)
     if found is None:
         return None
     node, drops_zeros = found
     chain: list[Node] = []
     value = ""
-    for operand in _HOP.findall(match["hops"]):
+    for index in moved.path:
         while not isinstance(node.op, MaxPool2D | Concat | Reshape | Pad):
             if len(node.inputs) != 1:
                 return None
             chain.insert(0, node)
             node = source.producer(node.inputs[0])
-        index = int(operand or 0)
         if index >= len(node.inputs):
             return None
         if isinstance(node.op, Concat):
@@ -283,17 +270,17 @@ def _moved_bits(match: re.Match[str], source: Graph, files: Collection[str]) -> 
     return MovedBits(value, chain, drops_zeros)
 
 
-def _sign(name: str, source: Graph, files: Collection[str]) -> tuple[Node, bool] | None:
+def _sign(sign: str | Plane, source: Graph, present: set[Plane]) -> tuple[Node, bool] | None:
     """The sign of this name, or that of a quantizer's plane; and whether it drops exact zeros."""
-    if name in source.types:
-        node = source.producer(name)
+    value = sign if isinstance(sign, str) else sign.value
+    if value not in source.types:
+        return None
+    node = source.producer(value)
+    if isinstance(sign, str):
         return (node, False) if isinstance(node.op, Sign) else None
-    plane = _PLANE.fullmatch(name)
-    if plane is None or plane["value"] not in source.types:
+    if not isinstance(node.op, Quantize) or sign.index >= node.op.count:
         return None
-    node = source.producer(plane["value"])
-    index = int(plane["index"] or 0)
-    if not isinstance(node.op, Quantize) or index >= node.op.count or node.op.has_own_thresholds:
+    if node.op.has_own_thresholds:
         return None
-    sign = replace(node, op=Sign(float(node.op.thresholds[index])), value=name)
-    return sign, _drops_zeros(name, node.op, files)
+    made = replace(node, op=Sign(float(node.op.thresholds[sign.index])), value=f"{value}/plane")
+    return made, _drops_zeros(sign, node.op, present)

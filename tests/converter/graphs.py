@@ -12,7 +12,9 @@ from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph, Node, Operator, TensorType
 from phonebit.converter.ops import BatchNorm, Elementwise, Input
 from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
+from phonebit.converter.origins import origins_in
 from phonebit.converter.passes.base import Pass, PassLog, copy_graph, refresh_types
+from phonebit.converter.reader import graph_from_bytes
 from phonebit.format.records import DataType
 
 
@@ -66,6 +68,13 @@ def integers(graph: Graph) -> dict[str, NDArray[np.float32] | NDArray[np.uint8]]
     if kind.dtype == DataType.U8:
         return {"x": rng.integers(0, 256, (2, *kind.shape)).astype(np.uint8)}
     return {"x": rng.integers(-3, 4, (2, *kind.shape)).astype(np.float32)}
+
+
+def check_origins(content: bytes) -> None:
+    """Names that nobody took before say what the file's metadata say."""
+    graph = graph_from_bytes(content)
+    bits = [name for name, kind in graph.types.items() if kind.dtype == DataType.BIT]
+    assert origins_in({}, bits) == graph.origins
 
 
 def kinds(graph: Graph) -> list[str]:

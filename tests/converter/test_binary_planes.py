@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import Source, integers, node_of
+from graphs import Source, check_origins, integers, node_of
 
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.interpreter import run
@@ -50,6 +50,7 @@ def everywhere(graph: Graph, folder: Path, monkeypatch: pytest.MonkeyPatch) -> G
     conversion = convert_graph(graph, zeros="exact")
     again = graph_from_bytes(conversion.content)
     assert planes(again) == planes(conversion.engine)
+    check_origins(conversion.content)
     path = folder / "net.pbit"
     path.write_bytes(conversion.content)
     x = {name: array * np.float32(0.75) for name, array in integers(graph).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from graphs import check_origins
 from hypothesis import given, settings
 from random_networks import networks
 
@@ -26,6 +27,7 @@ def integer_input(graph: Graph, seed: int) -> np.ndarray:
 def test_source_and_file_agree_to_the_last_bit(source: Graph) -> None:
     conversion = convert_graph(source)
     engine = graph_from_bytes(conversion.content)
+    check_origins(conversion.content)
     x = {"x": integer_input(source, 1)}
     before, after = run(source, x), run(engine, x)
     assert before.keys() == after.keys()

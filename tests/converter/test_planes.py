@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import Source, applied, integers, kinds, node_of
+from graphs import Source, applied, check_origins, integers, kinds, node_of
 from numpy.typing import NDArray
 
 from phonebit.converter.convert import convert_graph
@@ -49,6 +49,7 @@ def equal_on_the_engine(graph: Graph, folder: Path, **options: str) -> Graph:
     conversion = convert_graph(graph, zeros="exact", **options)  # type: ignore[arg-type]
     path = folder / "net.pbit"
     path.write_bytes(conversion.content)
+    check_origins(conversion.content)
     x = integers(graph)
     expected = run(graph, x)
     network = Network.load(path, device="cpu")
