@@ -40,7 +40,7 @@ def images(folder: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def variants(levels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """All images at every shift, black behind the border, then the same mirrored."""
+    """All images at every shift, black beyond the border, then the same mirrored."""
     wide = np.pad(levels, ((0, 0), (SHIFT, SHIFT), (SHIFT, SHIFT), (0, 0)))
     steps = range(2 * SHIFT + 1)
     shifted = np.concatenate([wide[:, y : y + SIDE, x : x + SIDE] for y in steps for x in steps])

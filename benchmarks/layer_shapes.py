@@ -36,8 +36,8 @@ def layer_shape(
 
     def axis(side: int) -> tuple[int, int]:
         """Padding before the map, and the output's side."""
-        before, behind = same_padding(side, kernel, stride) if pad is None else (pad, pad)
-        return before, (side + before + behind - kernel) // stride + 1
+        before, after = same_padding(side, kernel, stride) if pad is None else (pad, pad)
+        return before, (side + before + after - kernel) // stride + 1
 
     (top, out_h), (left, out_w) = axis(height), axis(width)
     return LayerShape(
@@ -57,7 +57,7 @@ def sign_layer(height: int, width: int, channels: int) -> LayerShape:
 
 
 def write_layer(layer: LayerShape, path: Path) -> None:
-    """Writes a file of one layer, behind what makes its bits."""
+    """Writes a file of one layer, after what makes its bits."""
     write_atomically(path, file_bytes(layer_file(layer)[0]))
 
 

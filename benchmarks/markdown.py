@@ -1,4 +1,4 @@
-"""Markdown of the result pages: tables, and prose from files beside the code that makes them."""
+"""Markdown of the result pages: tables, and prose from files next to the code that makes them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def latencies(document: Record) -> str:
             "best int8", "PhoneBit")  # fmt: skip
     table = markdown_table(head, rows)
     text = "The paper's times are of a Snapdragon 855, the last three of this CPU, one thread."
-    return f"## Latency beside table III\n\n{text}\n\n{table}\n\n{peers.render(document)}"
+    return f"## Latency compared with table III\n\n{text}\n\n{table}\n\n{peers.render(document)}"
 
 
 def _times(times: Sequence[float | None]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where results are kept in git, and how: JSON with one record a line."""
+"""Where results are kept in git, and how: JSON with one record per line."""
 
 from __future__ import annotations
 

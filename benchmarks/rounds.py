@@ -14,7 +14,7 @@ from phonebit.compiled import load_runtime
 
 NOISE_LIMIT: Final = 1.15
 """A round counts as disturbed where the loop takes longer than this times its minimum."""
-LEAST_STEADY: Final = 3
+MIN_STEADY: Final = 3
 """With fewer undisturbed rounds than this all are used."""
 LOOPS: Final = 12_000_000
 """Take some 20 ms: long enough that other processes have their turns in it, too."""
@@ -31,7 +31,7 @@ class Rounds:
 
     # By candidate, one dictionary a round; a candidate that failed has none.
     times: dict[str, list[Times]]
-    noise_ms: list[float]  # one time a round, the longer one before and after it, of the loop
+    noise_ms: list[float]  # one time per round, the longer one before and after it, of the loop
     # By candidate, what its turn raised.
     failures: dict[str, Exception] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class Rounds:
     def counted(self) -> list[int]:
         """Numbers of the rounds that count: the steady ones, or all if hardly any is steady."""
         every = list(range(len(self.noise_ms)))
-        return self.steady if len(self.steady) >= LEAST_STEADY else every
+        return self.steady if len(self.steady) >= MIN_STEADY else every
 
     def spread(self, candidate: str) -> dict[str, dict[str, float]]:
         """By layer, in order: median_ms, p10_ms and p90_ms over the rounds that count."""
@@ -87,7 +87,7 @@ def take_turns(
     candidates: Mapping[str, Callable[[], Times]],
     rounds: int,
     *,
-    most: int = 0,
+    maximum: int = 0,
     budget_s: float = 0,
     expected: tuple[type[Exception], ...] = (),
     noise_ms: Callable[[], float] = loop_ms,
@@ -102,7 +102,7 @@ def take_turns(
     failures: dict[str, Exception] = {}
     end = clock() + budget_s
     around = [noise_ms()]
-    while times and (len(around) <= rounds or (len(around) <= most and clock() < end)):
+    while times and (len(around) <= rounds or (len(around) <= maximum and clock() < end)):
         for name in list(times):
             try:
                 times[name].append(candidates[name]())

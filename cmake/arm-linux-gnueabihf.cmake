@@ -1,5 +1,5 @@
-# Cross build for 32-bit Arm Linux with Debian's compiler, at the level of Android's armeabi-v7a (ARMv7-A with NEON); tests
-# run under qemu-user.
+# Cross build for 32-bit Arm Linux with Debian's compiler, at the level of Android's armeabi-v7a (ARMv7-A with NEON);
+# tests run under qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR armv7-a)
 set(CMAKE_C_COMPILER arm-linux-gnueabihf-gcc)

@@ -1,6 +1,6 @@
-# Cross build for 64-bit Arm Linux with Debian's clang-19 and lld-19, with the options of an Android build: the compiler,
-# the linker and the flags of today's NDK (r28), so what libphonebit.so has in kB here is near to what it has on a phone. The
-# C++ library is that of g++-aarch64-linux-gnu, shared. Tests run under qemu-user.
+# Cross build for 64-bit Arm Linux with Debian's clang-19 and lld-19, with the options of an Android build: the
+# compiler, the linker and the flags of today's NDK (r28), so what libphonebit.so has in kB here is near to what it has
+# on a phone. The C++ library is that of g++-aarch64-linux-gnu, shared. Tests run under qemu-user.
 #
 #   apt-get install clang-19 lld-19 llvm-19 g++-aarch64-linux-gnu qemu-user-static
 set(CMAKE_SYSTEM_NAME Linux)

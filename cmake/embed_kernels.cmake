@@ -1,12 +1,14 @@
 # Writes the files of bnn_kernels/ into one C++ source (runtime/gpu/include/gpu/kernel_files.h).
 #
-#   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> [-DLEFT_OUT="_mma|nvidia"] -P embed_kernels.cmake
+#   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT per line> -DOUTPUT=<file.cpp>
+#   [-DLEFT_OUT="_mma|nvidia"] -P embed_kernels.cmake
 #
 # LEFT_OUT: lines of the table with a kernel that ends so, or a vendor of that name, are not written.
 #
-# Without what nobody reads: comments, indentation, runs of blanks and those around operators, a third of the bytes. The runtime reads @tune, @geometry and @channels
-# lines, and @kernel says whose text it is; what these explain goes, too. Lines stay, so that those of a build log are those of the files.
-# Then all of them are compressed together, which makes a fifth of that.
+# Without what nobody reads: comments, indentation, runs of blanks and those around operators, a third of the bytes. The
+# runtime reads @tune, @geometry and @channels lines, and @kernel says whose text it is; what these explain goes, too.
+# Lines stay, so that those of a build log are those of the files. Then all of them are compressed together, which makes
+# a fifth of that.
 file(STRINGS "${LIST}" PATHS)
 set(ALL "")
 foreach(PATH IN LISTS PATHS)
@@ -22,7 +24,7 @@ foreach(PATH IN LISTS PATHS)
     string(REGEX REPLACE "(@kernel [^ \n]+|@tune [^}\n]+} = -?[0-9]+)[^\n]*" "\\1" TEXT "${TEXT}")
     string(REPLACE "\n " "\n" TEXT "${TEXT}")
     string(REGEX REPLACE "([,;]) " "\\1" TEXT "${TEXT}")
-    # Behind a brace ends what a @tune line may be.
+    # After a brace ends what a @tune line may be.
     string(REGEX REPLACE "([^}]) (=|==|<|<=|>|>=|!=|&&|[|][|]|[?]|:|<<|>>|[*+]|[|&^+*-]=) " "\\1\\2" TEXT "${TEXT}")
   else()
     string(REGEX REPLACE "#[^\n]*" "" TEXT "${TEXT}")

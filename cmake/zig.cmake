@@ -34,12 +34,14 @@ else()
   set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR}-static)
 endif()
 if(ZIG_TARGET MATCHES "musl")
-  # There is no dynamic linker to run others. Zig compiles the C libraries as it links first, the faster the smaller they are to be.
+  # There is no dynamic linker to run others. Zig compiles the C libraries as it links first, the faster the smaller
+  # they are to be.
   set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -Os")
   set(BUILD_SHARED_LIBS OFF CACHE BOOL "A static program cannot use a shared library")
 endif()
 
-# Where others write no debug information, zig does, and at -O0 it looks for undefined behavior, for which there is no library here.
+# Where others write no debug information, zig does, and at -O0 it looks for undefined behavior, for which there is no
+# library here.
 set(CMAKE_C_FLAGS_INIT "-g0 -fno-sanitize=undefined")
 set(CMAKE_CXX_FLAGS_INIT ${CMAKE_C_FLAGS_INIT})
 find_program(ZIG_PYTHON NAMES python3 python REQUIRED)

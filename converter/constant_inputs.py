@@ -1,6 +1,6 @@
 """Images of one colour: the regions of real images where sums of real numbers are exactly zero.
 
-On a black background a convolution without bias gives 0, and so does all that is linear behind it:
+On a black background a convolution without bias gives 0, and so does all that is linear after it:
 not by an accident of rounding, but at most pixels of many images.
 """
 
@@ -23,7 +23,7 @@ VALUES: Final = (0.0, -1.0, 1.0)
 def constant_inputs(
     shape: tuple[int, int, int], dtype: DataType, rule: Preprocessing | None = None
 ) -> NDArray[Any]:
-    """Three constant images: 0 (of bytes the middle level), the least and the greatest value.
+    """Three constant images: 0 (of bytes the middle level), the minimum and the maximum value.
 
     Args:
         shape: (height, width, channels) of the input.

@@ -104,7 +104,7 @@ def convert(
         name: The network's name; by default the model's own.
         zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros have a
             cause (a ReLU, an even number of +-1, a region of one colour, which images of 0, the
-            least and the greatest value show); where they are a rare accident of float sums
+            minimum and the maximum value show); where they are a rare accident of float sums
             they count as +1, and the report says so. "exact": kept wherever they are possible.
             "plus": always +1.
         float_weights: How weights of full-precision layers are stored. "f32": exactly. "f16":
@@ -178,7 +178,7 @@ def convert(
 def _example_and_output(
     arguments: Sequence[Any], example_input: Any, output_path: PathLike | None
 ) -> tuple[Any, PathLike | None]:
-    """What is which of the arguments behind the source, with and without a keyword."""
+    """What is which of the arguments after the source, with and without a keyword."""
     kinds = ["path" if isinstance(a, str | os.PathLike) else "example" for a in arguments]
     keywords = {"example": example_input is not None, "path": output_path is not None}
     if kinds not in ([], ["path"], ["example"], ["example", "path"]) or any(

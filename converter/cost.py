@@ -65,7 +65,7 @@ def stored_bytes(node: Node) -> int:
 
 
 def bytes_moved(graph: Graph) -> int:
-    """Bytes that an engine graph reads and writes in a forward pass on one image.
+    """Bytes that an engine graph reads and writes in an inference on one image.
 
     Every op reads its inputs and its constants and writes its outputs, each once: what fusion
     saves shows here as it does in the number of ops. Bits are packed, 32 to a word. Caches, padding

@@ -65,9 +65,9 @@ def _node_types(graph: Graph, node: Node, types: dict[str, TensorType]) -> dict[
         if name not in graph.types:
             _fail(node, f"input {name!r} has no type")
         return {name: graph.types[name]}
-    least = node.op.least_operands
-    if len(node.inputs) < least:
-        _fail(node, "too few operands", expected=f"at least {least}", got=len(node.inputs))
+    minimum = node.op.min_operands
+    if len(node.inputs) < minimum:
+        _fail(node, "too few operands", expected=f"at least {minimum}", got=len(node.inputs))
     if not node.outputs:
         _fail(node, "defines no value")
     try:

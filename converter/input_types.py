@@ -1,4 +1,4 @@
-"""What a network's inputs read: real values as in training, or the bytes of an image."""
+"""What a network's inputs read: float values as in training, or the bytes of an image."""
 
 from __future__ import annotations
 

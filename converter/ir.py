@@ -81,11 +81,11 @@ class Operator(ABC):
     """What a node computes; ``converter/ops/base.py`` has the kinds of operators.
 
     Attributes:
-        least_operands: How many main operands it needs. Where that is more than one, all inputs of
+        min_operands: How many main operands it needs. Where that is more than one, all inputs of
             its node are main operands.
     """
 
-    least_operands: ClassVar[int] = 1
+    min_operands: ClassVar[int] = 1
 
     @abstractmethod
     def types(self, node: Node, operands: list[TensorType]) -> dict[str, TensorType]:
@@ -163,7 +163,7 @@ class Node:
     @property
     def main_inputs(self) -> list[str]:
         """Those of ``inputs`` that are main operands."""
-        return self.inputs if self.op.least_operands > 1 else self.inputs[:1]
+        return self.inputs if self.op.min_operands > 1 else self.inputs[:1]
 
 
 @dataclass

@@ -32,7 +32,7 @@ class NodeList(list["Node"]):
             self._add(node, place)
 
     def append(self, node: Node) -> None:
-        """Puts a node behind all others."""
+        """Puts a node after all others."""
         super().append(node)
         self._add(node, len(self) - 1)
 

@@ -48,7 +48,7 @@ class LayerReport:
         reason: Why it is not binary; empty if it is, or has no weights.
         expected_binary: Whether the framework quantized both its kernel and its input.
         macs: Multiply-accumulates of the framework's layer for one image.
-        added_macs: Those that the file has beside them: more planes of bits, window sums, borders.
+        added_macs: Those that the file has in addition: more bit-planes, window sums, borders.
         parameters: Trained numbers of its framework layers.
         bytes_before: Their size as float32.
         bytes_after: Size of its constants in the file.
@@ -103,7 +103,7 @@ class ConversionReport:
 
     @property
     def added_macs(self) -> int:
-        """What the file computes beside them."""
+        """What the file computes in addition."""
         return sum(layer.added_macs for layer in self.layers)
 
     @property
@@ -250,7 +250,7 @@ def _tensor(graph: Graph, name: str) -> TensorInfo:
 
 
 def _trained_parameters(source: Graph, nodes: list[Node]) -> list[int]:
-    """Trained numbers behind each engine node, each counted once.
+    """Trained numbers of each engine node, each counted once.
 
     A layer may end up in several nodes (its input quantizer in one, its convolution in another):
     the node that bears its name claims first, then convolutions, then the rest.

@@ -17,7 +17,7 @@ COMMENT = re.compile(r"^/\*(.*?)\*/$", re.MULTILINE | re.DOTALL)
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Removes what tests read beside a code block's language, and adds headers to their pages."""
+    """Removes what tests read next to a code block's language, and adds headers to their pages."""
     shown = TEST_NOTE.sub(r"\1", markdown)
     if page.file.src_uri == "api/c.md":
         return shown + c_api_page((HEADERS / "phonebit_c.h").read_text("utf-8"))

@@ -24,9 +24,9 @@ from starlette.responses import JSONResponse, Response
 from phonebit.batch import BatchPredictor
 from phonebit.errors import DeviceError
 
-MOST_BYTES: Final = 32 << 20
+MAX_BYTES: Final = 32 << 20
 """Of a request's body."""
-MOST_SECONDS: Final = 5.0
+MAX_SECONDS: Final = 5.0
 """Until the body is there: requests that wait for theirs take the place of others."""
 
 
@@ -70,18 +70,18 @@ class Server:
         if request.method != "POST":
             return _refused(405, "send an image with POST", Allow="POST")
         try:
-            image = await asyncio.wait_for(_body(request), MOST_SECONDS)
+            image = await asyncio.wait_for(_body(request), MAX_SECONDS)
         except TimeoutError:
-            return _refused(408, f"the body was not there after {MOST_SECONDS:g} s")
+            return _refused(408, f"the body was not there after {MAX_SECONDS:g} s")
         if image is None:
-            return _refused(413, f"an image file has at most {MOST_BYTES} bytes")
+            return _refused(413, f"an image file has at most {MAX_BYTES} bytes")
         result = await self._label(image)
         return _refused(400, result["error"]) if result["error"] else JSONResponse(result)
 
 
 async def _body(request: Request) -> bytes | None:
     """The body; None, without reading the rest, if it is too large."""
-    parts, left = [], MOST_BYTES
+    parts, left = [], MAX_BYTES
     async for part in request.stream():
         left -= len(part)
         if left < 0:

@@ -112,7 +112,7 @@ class Network:
     def programs(self, index: int) -> list[tuple[str, str]]: ...  # kernel, text for the driver
     def measure_choice(
         self, index: int, choice: str, batch: int = 1, repeats: int = 10
-    ) -> tuple[float, bool]: ...  # milliseconds by events; equal to what serves now
+    ) -> tuple[float, bool]: ...  # milliseconds by events; equal to what runs now
     def tuning_line(self, index: int, choice: str) -> str: ...
     @property
     def inputs(self) -> list[TensorInfo]: ...

@@ -1,6 +1,6 @@
 """What one file may ask for: an account of work and memory, kept before anything is computed.
 
-A few bytes of a file can ask for any number of operations or bytes. Whoever computes for a file
+A few bytes of a file can ask for any number of operations or bytes. Code that computes for a file
 says first how much it will take. What is over a limit is an error, in a moment and with nothing
 spent; and since no step is large, Ctrl-C is seen between two of them.
 """

@@ -25,7 +25,7 @@ CONDITIONS: Final = (
     "file", "data", "device", "isa", "threads", "precision", "batch", "runs", "warmup", "input",
     "canary.disturbed",
 )  # fmt: skip
-"""What may differ beside the environment, and explain the numbers."""
+"""What may differ besides the environment, and explain the numbers."""
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:

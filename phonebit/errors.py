@@ -12,7 +12,7 @@ from typing import Final
 
 from phonebit.display import printable_lines
 
-MOST_CHARACTERS: Final = 500
+MAX_CHARACTERS: Final = 500
 """Of what was found, in a message."""
 
 
@@ -59,7 +59,7 @@ class PhoneBitError(Exception):
 
 def _shortened(text: str) -> str:
     """What was found may be a whole damaged file."""
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
 
 
 class ModelFormatError(PhoneBitError):
@@ -106,7 +106,7 @@ class DeviceError(PhoneBitError):
 
 
 class CancelledError(PhoneBitError):
-    """A pass was ended by ``Network.cancel``."""
+    """An inference was ended by ``Network.cancel``."""
 
 
 class VerificationError(PhoneBitError):

@@ -54,7 +54,7 @@ def html_page(title: str, body: Iterable[str], style: str = "") -> str:
     Args:
         title: plain text.
         body: HTML, in which everything that came from files is escaped.
-        style: rules of this page beside those of all.
+        style: rules of this page besides those of all.
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -71,7 +71,7 @@ class LayerInfo:
     Attributes:
         name: the training framework's layer name.
         kind: what it computes, e.g. "binary_conv2d".
-        kernel: the kernel that serves it here, on OpenCL with its parameters.
+        kernel: the kernel that runs it here, on OpenCL with its parameters.
         macs: multiply-accumulates for one input.
         binary: whether those are of +1/-1 by +1/-1.
         weight_bytes: bytes of its constants in the file.
@@ -115,7 +115,7 @@ class LayerProfile:
         latency_ms: milliseconds for one batch.
         macs: multiply-accumulates for one batch.
         weight_bytes: bytes of its constants in the file.
-        gops: 1e9 operations a second; 1 MAC = 2 operations.
+        gops: 1e9 operations per second; 1 MAC = 2 operations.
         share: its part of the summed layer times, 0..1.
     """
 
@@ -160,7 +160,7 @@ def make_profiles(
 
     Args:
         layers: the network's layers.
-        latencies_ms: milliseconds for one batch, one a layer.
+        latencies_ms: milliseconds for one batch, one per layer.
         batch: inputs in that batch.
 
     Returns:

@@ -14,7 +14,7 @@ from phonebit.layer_info import PartProfile
 from phonebit.network import Network
 from phonebit.planner.plan.execution_plan import OutputPart
 
-MOST_REPEATS = 100
+MAX_REPEATS = 100
 """Of the measurement of single layers."""
 
 
@@ -61,7 +61,7 @@ def profile_network(
         measured one by one.
     """
     result = network.bench(inputs, runs=runs, warmup=warmup, progress=progress)
-    repeats = max(1, min(runs, MOST_REPEATS))
+    repeats = max(1, min(runs, MAX_REPEATS))
     profiles = network.profile(inputs, repeats)
     graph = read_graph(network.path)
     bytes_moved, live = _bytes_moved(network, graph), _live_bytes(network, graph)

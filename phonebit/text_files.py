@@ -1,4 +1,4 @@
-"""Reading text that people and tools hand over: bounded, and every damage an ``InputError``.
+"""Reading text from people and tools: bounded, and every damage an ``InputError``.
 
 Settings, labels, profiles, samples, plans and orders come through here, so none of them fills the
 memory, and none is nested deeply enough to end in a traceback.
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from phonebit.errors import InputError
 
-MOST_BYTES: Final = 16 << 20
+MAX_BYTES: Final = 16 << 20
 """Of settings, labels and profiles."""
 MOST_RECORD_BYTES: Final = 256 << 20
 """Of files of measurements, which may hold a million lines."""
@@ -24,7 +24,7 @@ DAMAGED: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError
 """What reading fields of a parsed document raises where it is not what it should be."""
 
 
-def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
+def read_text(path: Path, what: str, max_bytes: int = MAX_BYTES) -> str:
     """Read a text file; also of a device or pipe no more than the limit is read.
 
     A pipe is read to its end if something writes to it; nobody waits for what may never come.
@@ -32,19 +32,19 @@ def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
     Args:
         path: the file.
         what: it should be, with an article: "a file of samples".
-        most_bytes: the limit.
+        max_bytes: the limit.
 
     Raises:
         InputError: if it is larger, or not UTF-8.
         OSError: if it cannot be read.
     """
     with open(path, "rb", opener=_at_once) as file:
-        content = file.read(most_bytes + 1)
+        content = file.read(max_bytes + 1)
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
     if is_pipe and not content:
         raise InputError("a pipe to which nothing writes", where=str(path))
-    if len(content) > most_bytes:
-        limit = f"at most {most_bytes >> 20} MiB"
+    if len(content) > max_bytes:
+        limit = f"at most {max_bytes >> 20} MiB"
         raise InputError(f"too large for {what}", where=str(path), expected=limit)
     try:
         return content.decode()

@@ -53,8 +53,8 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_the_demos_json_says_the_same(document: Any) -> None:
-    pictures = document["pictures"]
-    assert document["right"] == sum(p["top"][0]["label"] == p["truth"] for p in pictures) == 18
+    images = document["pictures"]
+    assert document["right"] == sum(p["top"][0]["label"] == p["truth"] for p in images) == 18
     assert document["file_bytes"] < document["checkpoint_bytes"]
     assert document["binary_mac_share"] > 0.9
     assert document["kernels"]
@@ -74,14 +74,14 @@ def test_the_images_are_the_first_two_of_each_class() -> None:
     """As the test set has them: none is chosen for what the network makes of it."""
     with model_folder() as folder:
         labels = (folder / "labels.txt").read_text().split()
-        pictures = sorted((folder / "pictures").glob("*.png"))
-    assert Counter(map(true_label, pictures)) == dict.fromkeys(labels, 2)
+        images = sorted((folder / "images").glob("*.png"))
+    assert Counter(map(true_label, images)) == dict.fromkeys(labels, 2)
     if not dataset.DEFAULT_DIR.is_dir():
         pytest.skip(f"{dataset.DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")
     test_set = dataset.load_split(dataset.DEFAULT_DIR, "t10k")
     first = sorted(i for c in range(10) for i in np.flatnonzero(test_set.labels == c)[:2])
     assert [f"{i:04d}_{labels[test_set.labels[i]]}.png" for i in first] == [
-        path.name for path in pictures
+        path.name for path in images
     ]
 
 

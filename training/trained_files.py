@@ -18,8 +18,8 @@ from torch import nn
 import phonebit
 from phonebit.cli.demo import convert_demo
 from phonebit.models.trained import trained_file
+from training.fashion_mnist_torch.images import CLASS_NAMES, INPUT_RANGE
 from training.fashion_mnist_torch.networks import BINARY
-from training.fashion_mnist_torch.pictures import CLASS_NAMES, INPUT_RANGE
 from training.garment_scenes.evaluate import convert as convert_detector
 from training.garment_scenes.train import NETWORKS
 from training.packed_checkpoint import load

@@ -54,7 +54,7 @@ def finish_evaluation(
         module: the evaluation, as ``python -m`` takes it.
         output: file to write.
         training: content of training.json.
-        more: what the results tell of the training beside its command, device and date.
+        more: what the results tell of the training besides its command, device and date.
         rows: the results, one for each network.
         compared: where a row says how many were compared, and each device how many were equal.
     """

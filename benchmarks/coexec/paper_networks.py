@@ -33,7 +33,7 @@ def inception_v3(form: Form = "binary") -> Graph:
     Source: Rethinking the inception architecture (CVPR 2016), table 1; torchvision's widths.
     """
     net = NetworkBuilder("inception_v3", form)
-    x = net.conv("conv1", net.picture(299, 299), 32, 3, stride=2, real=True)
+    x = net.conv("conv1", net.image(299, 299), 32, 3, stride=2, real=True)
     x = _units(net, "conv2", x, (32, 3), pad=0)
     x = net.max_pool("pool1", _units(net, "conv3", x, (64, 3)), 3, 2)
     x = _units(net, "conv4", x, (80, 1), (192, 3), pad=0)

@@ -111,7 +111,7 @@ def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
     collect(bench, path, threads, count, AGAIN_SHARE * bench.budget.seconds)
     first = {part.key: part for part in read_samples(bench.samples).parts}
     return [
-        (first[part.key], part.beside(first[part.key].canary_us))
+        (first[part.key], part.with_probe(first[part.key].canary_us))
         for part in read_samples(path).parts
         if part.key in first
     ]

@@ -16,7 +16,7 @@ LARQ_ZOO: Final = SOURCES["larq-zoo"]
 PAPERS: Final = LARQ_ZOO | SOURCES["PyTorch"]
 FILE: Final = "conversion.json"
 TASKS_FILE: Final = "conversion_tasks.json"
-"""Networks that do not classify pictures."""
+"""Networks that do not classify images."""
 
 Rows = list[Record]
 

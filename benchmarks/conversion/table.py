@@ -42,18 +42,18 @@ from support.torch_networks import TASKS, channels_last
 
 MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
-PICTURES: Final = 4
+IMAGES: Final = 4
 SEED: Final = 1
 SIZE: Final = 224
 CALIBRATION: Final = 8
-"""Pictures that batch statistics are taken from; of one, dense layers would have no variance."""
+"""Images that batch statistics are taken from; of one, dense layers would have no variance."""
 FILES: Final = {FILE: [*LARQ_ZOO, *PYTORCH], TASKS_FILE: [*TASKS]}
 """Networks of each file of results."""
 
 Row = dict[str, Any]
 """What the table says of a network; ``page.md`` describes its columns.
 
-Beside these: ``converts``, "yes" or "no", and the ``reason``; ``missed``, layers
+Besides these: ``converts``, "yes" or "no", and the ``reason``; ``missed``, layers
 trained as binary that did not become so; ``tolerance`` of a difference that no rounding-sensitive
 sign explains; ``unexplained``, images whose result differs without such a cause.
 """
@@ -71,17 +71,17 @@ def network_of(name: str) -> tuple[Any, NDArray[np.float32], tuple[int, ...] | N
     if name not in LARQ_ZOO:
         entry = {**PYTORCH, **TASKS}[name]
         module = entry.build("random", SEED, small=False)
-        inputs = entry.inputs("random", PICTURES, SEED + 1, small=False)
+        inputs = entry.inputs("random", IMAGES, SEED + 1, small=False)
         return module, channels_last(inputs), (1, *inputs.shape[1:])
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
 
-    from support.larq_networks import make_random, real_pictures
+    from support.larq_networks import float_images, make_random
 
     folder = larq_zoo.sota if name.startswith("QuickNet") else larq_zoo.literature
     model = getattr(folder, name)(input_shape=(SIZE, SIZE, 3), weights=None)
-    make_random(model, real_pictures(CALIBRATION, SIZE, SEED), SEED)
-    return model, real_pictures(PICTURES, SIZE, SEED + 1), None
+    make_random(model, float_images(CALIBRATION, SIZE, SEED), SEED)
+    return model, float_images(IMAGES, SIZE, SEED + 1), None
 
 
 def measure(name: str) -> Row:

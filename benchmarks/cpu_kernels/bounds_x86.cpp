@@ -11,7 +11,7 @@ namespace bench {
 
 namespace {
 
-/// Median over repetitions, each against a clock measured beside it.
+/// Median over repetitions, each against a clock measured together with it.
 double per_cycle(void (*loop)(long), double macs_per_loop) {
   constexpr long kLoops = 4000;
   std::vector<double> rates;

@@ -57,7 +57,7 @@ Problem::Problem(const Layer& layer) {
   };
   fill(input, (size_t)s.in_h * s.in_w * words_in);
   fill(weights, s.out_c * filter_words);
-  if (s.in_c % 32 != 0) {  // one word a pixel or less; tail bits are 0
+  if (s.in_c % 32 != 0) {  // one word per pixel or less; tail bits are 0
     const uint32_t channels = (1u << s.in_c) - 1;
     for (uint32_t& word : input) word &= channels;
     for (uint32_t& word : weights) word &= channels;

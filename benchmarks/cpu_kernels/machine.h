@@ -17,7 +17,7 @@ struct FreeAligned {
   void operator()(void* p) const { std::free(p); }
 };
 
-/// Memory as the runtime's arenas hold it: aligned to 64 bytes, zeros, with room behind its end.
+/// Memory as the runtime's arenas hold it: aligned to 64 bytes, zeros, with room after its end.
 using Aligned = std::unique_ptr<char, FreeAligned>;
 Aligned aligned(size_t bytes);
 
@@ -25,10 +25,10 @@ Aligned aligned(size_t bytes);
 /// not do: recent Intel cores fold them at register renaming, and a chain of them reads several times the clock.
 double measure_clock();
 
-/// Bytes a second that one thread reads from a buffer of this size after it has been read before.
+/// Bytes per second that one thread reads from a buffer of this size after it has been read before.
 double measure_read_bandwidth(size_t bytes);
 
-/// Multiply-accumulates a cycle that registers alone allow; 0 where the machine lacks the instructions.
+/// Multiply-accumulates per cycle that registers alone allow; 0 where the machine lacks the instructions.
 struct Bounds {
   double popcount;    // xor + vpopcnt + add of 512 bits
   double carry_save;  // xor + 2 ternary logic + vpopcnt + add of 512 bits, which cover two words

@@ -6,7 +6,7 @@
 //   --json FILE     also write the results as JSON;  --commit HASH goes into it
 //
 // All kernels must give one output; tests compare it with a plain loop. Times include prepare_input. Cycles
-// are counted by a clock measured beside each kernel, and shares are of bounds measured in the same run
+// are counted by a clock measured together with each kernel, and shares are of bounds measured in the same run
 // (machine.h): dense layers move weights, so theirs is the read bandwidth.
 #include <algorithm>
 #include <cstdio>

@@ -1,10 +1,10 @@
 """Cycles of the NEON kernels' inner loops on cores that are not at hand, as llvm-mca predicts them.
 
 Compiles the kernels for AArch64, takes the loops around `// begin NAME N MAC` and `// end NAME`
-out of the assembly and prints multiply-accumulates a cycle: binary ones, and those of bytes in the
-kernels of first layers and 8-bit layers. These are predictions from LLVM's scheduling models with
-all loads in L1; they rank loops, and stand in no column headed "measured".
-Fails when a loop is under its floor on a core.
+out of the assembly and prints multiply-accumulates per cycle: binary ones, and those of bytes in
+the kernels of first layers and 8-bit layers. These are predictions from LLVM's scheduling models
+with all loads in L1; they rank loops, and stand in no column headed "measured". Fails when a loop
+is under its floor on a core.
 
     python -m benchmarks.cpu_kernels.neon_mca
 
@@ -34,12 +34,12 @@ from benchmarks.command_line import parser_of
 OLDEST_LLVM = 16
 ITERATIONS = 200
 MARCH_FEATURES = "+dotprod,+i8mm"
-MOST_LINES_BEHIND = 40  # from a loop's last mark to its branch
+MAX_LINES_AFTER = 40  # from a loop's last mark to its branch
 
 
 KERNELS: list[dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text())
 """Kernel files below cpu_backend, the flags of their folder, and by core for which they are
-predicted the least MAC/cycle of their loops; 0 where nothing is demanded."""
+predicted the minimum MAC/cycle of their loops; 0 where nothing is demanded."""
 FLAGS = (
     *("-std=c++17", "-O2", "-fpeel-loops", "-fPIC", "-ffp-contract=off"),  # as in CMakeLists.txt
     "-DPHONEBIT_MCA_MARKERS",
@@ -89,7 +89,7 @@ def compile_loops(compiler: str, source: Path, own_flags: Sequence[str]) -> list
 
 
 def cut_loop(lines: list[str], begin: int, name: str) -> str:
-    """Returns the instructions of the loop around the marks of a pass.
+    """Returns the instructions of the loop around the marks of a loop.
 
     It runs from the label before the first mark to the branch back to that label, because
     compilers move instructions beyond the marks. Inline assembly has its label between the marks.
@@ -97,7 +97,7 @@ def cut_loop(lines: list[str], begin: int, name: str) -> str:
     end = begin + next(i for i, line in enumerate(lines[begin:]) if f"// end {name}" in line)
     first = max(at for at in range(begin) if re.match(r"\.?\w+:", lines[at]))
     label = lines[first].split(":")[0]
-    for at in range(end, min(end + MOST_LINES_BEHIND, len(lines))):
+    for at in range(end, min(end + MAX_LINES_AFTER, len(lines))):
         if re.match(rf"\s*[bct]\S*\s(.*\s)?{re.escape(label)}$", lines[at]):
             begin, end = first, at + 1
             break

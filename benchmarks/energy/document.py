@@ -91,7 +91,7 @@ def render(document: Record) -> str:
 
 
 def ratios(rows: Rows) -> list[str]:
-    """What the float twin's frame costs beside the binary one's."""
+    """What the float twin's frame costs compared with the binary one's."""
     frames = {
         (row["network"], row["batch"], row["engine"]): row["energy"]
         for row in rows

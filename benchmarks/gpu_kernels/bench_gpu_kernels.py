@@ -1,8 +1,8 @@
-"""Layers of the paper's networks on a GPU: the tuned kernels, and the paper's own beside them.
+"""Layers of the paper's networks on a GPU: the tuned kernels, and the paper's own next to them.
 
 Both kernel sets (`phonebit bench --kernels`) take turns on each network. Layers are timed by the
 device's own clock (events), networks from array to array. Float tensors are halves, so that `dot`
-may serve; all bits must be equal.
+may run; all bits must be equal.
 
     python -m benchmarks.gpu_kernels.bench_gpu_kernels      # writes results/gpu_kernels.json
 """

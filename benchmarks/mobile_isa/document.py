@@ -1,4 +1,4 @@
-"""The page on mobile GPUs, from results/mobile_isa.json: what is chosen, beside the cheapest."""
+"""The page on mobile GPUs, from results/mobile_isa.json: what is chosen, next to the cheapest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOAT_LAYERS: Final = ("u8 3x3 3-64@224", "u8 7x7s2 3-64@224", "f32 3x3s2 3-16@2
                        "f32 3x3 64@56", "f32 dense 512-1000")  # fmt: skip
 IMAGE_LAYERS: Final = ("3x3 256@14", "1x1 256-512@14")
 TEXELS: Final = {"mali-g52": 2, "mali-g76": 2, "mali-g57": 4, "mali-g610": 4}
-"""Texels a cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
+"""Texels per cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
 texture unit). Adreno's rate is not published."""
 MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "adders", "ACCUMULATOR": "u16"}
 
@@ -57,7 +57,7 @@ def chosen_table(records: list[Record], layers: Sequence[str]) -> str:
 
 
 def images_table(records: list[Record]) -> str:
-    """The cheapest kernel that reads buffers beside the cheapest that reads images."""
+    """The cheapest kernel that reads buffers and the cheapest that reads images."""
 
     def texture(image: Record) -> str:
         rate = TEXELS.get(image["gpu"])

@@ -23,7 +23,7 @@ TRIED: Final = [
 ]
 """Besides the @tune defaults and what tuning.table says, as it is written there."""
 UNJUDGED: Final = ("bconv2d_lanes", "conv2d_f32_run")
-"""Kernels that serve where no mobile GPU takes them by default."""
+"""Kernels that run where no mobile GPU takes them by default."""
 # One of a kind: Mesa's name on Adreno and Mali, and how many of them it takes.
 ANCHORS: Final = {
     ("qualcomm", "popcount"): (r"cbits", 2),
@@ -71,7 +71,7 @@ def cases(gpu: Gpu) -> list[Case]:
 
 
 def _candidates(gpu: Gpu, layer: LayerShape, tuning: str) -> list[KernelChoice]:
-    """What can serve a layer by a tuning table, in order, then every kernel's defaults."""
+    """What can run a layer by a tuning table, in order, then every kernel's defaults."""
     kernels = load_runtime().GpuKernels("", gpu.vendor, gpu.family, LOCAL_BYTES, True, tuning)
     found = [KernelChoice.parse(text) for text, _ in kernels.candidates(layer, is_exact=False)]
     return [choice for choice in found if choice.kernel not in UNJUDGED]

@@ -16,14 +16,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Operations a cycle by unit, the weights of Mesa's own cycle counts. Adreno: issue slots.
+# Operations per cycle by unit, the weights of Mesa's own cycle counts. Adreno: issue slots.
 RATES = {
     "adreno": {"issue": 1, "ldst": 1, "texture": 1},
     "bifrost": {"arith": 24, "ldst": 1, "texture": 2},
     "valhall": {"fma": 64, "cvt": 64, "sfu": 16, "ldst": 1, "texture": 4},
     "valhall-half": {"fma": 32, "cvt": 32, "sfu": 8, "ldst": 1, "texture": 4},
 }
-MOST_EXCESS = 0.15
+MAX_EXCESS = 0.15
 _VALHALL_SFU = re.compile(
     r"IMUL|IMULD|[LRA]+SHIFT|LROT|RROT|POPCOUNT|MUX|BITREV|CLZ|FRCP|FRSQ|FEXP|FLOG|FSIN|FCOS|"
     r"FATAN|FROUND_NOT|IDP"
@@ -87,7 +87,7 @@ class MachineCode:
         return found
 
     def executed(self, trips: Sequence[float]) -> dict[str, float]:
-        """Cycles a work-item by unit when loop i runs trips[i] times; Adreno: issue slots."""
+        """Cycles per work-item by unit when loop i runs trips[i] times; Adreno: issue slots."""
         totals: defaultdict[str, float] = defaultdict(float)
         for weight, instruction in zip(self.weights(trips), self.instructions, strict=True):
             for unit, number in _units(self.core, instruction).items():
@@ -129,7 +129,7 @@ def trip_counts(
     Args:
         code: the kernel.
         extents: the source loops' trip counts, outermost first.
-        anchor: a pattern of operations and their least number per work-item; None is returned
+        anchor: a pattern of operations and their minimum per work-item; None is returned
             where no assignment comes near it.
         idle: trips of a loop that has no such operation.
     """
@@ -147,7 +147,7 @@ def trip_counts(
         # An epilogue may hold some of these operations too.
         executed = sum(n * math.prod(trips[i] for i in around) for around, n in found.items())
         excess = executed / wanted - 1
-        if -1e-6 <= excess <= MOST_EXCESS and (best is None or excess < best[0]):
+        if -1e-6 <= excess <= MAX_EXCESS and (best is None or excess < best[0]):
             best = (excess, trips)
     return best[1] if best else None
 

@@ -20,7 +20,7 @@ from phonebit.planner.measure.sampled_files import layer_index
 from phonebit.planner.predict.layer_shape import LayerShape
 
 INEXACT: Final = ("conv2d_f32_dot",)
-"""Kernels that serve below exact precision only."""
+"""Kernels that run below exact precision only."""
 _NUMBER: Final = re.compile(r"#define (\w+) (-?\d+)")
 
 
@@ -48,7 +48,7 @@ class Program:
 
 @cache
 def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
-    """The programs by which a choice computes a layer that it can serve, in order.
+    """The programs by which a choice computes a layer that it can run, in order.
 
     They are made for PoCL: a choice's programs are the same on all devices.
     """
@@ -66,5 +66,5 @@ def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
     index = layer_index(layer)
     found = network.layers[index].kernel
     if KernelChoice.parse(found) != choice:
-        raise DeviceError("another kernel serves", where=pocl.name, expected=wanted, got=found)
+        raise DeviceError("another kernel runs", where=pocl.name, expected=wanted, got=found)
     return tuple(Program(kernel, text) for kernel, text in network.programs(index))

@@ -1,1 +1,1 @@
-"""Sizes of networks, and layers beside other engines: the PhoneBit paper's table II, figure 5."""
+"""Sizes of networks, and layers next to other engines: the PhoneBit table II and figure 5."""

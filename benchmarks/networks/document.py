@@ -25,7 +25,7 @@ def section() -> str:
 
 
 def sizes_section(document: Record) -> str:
-    """Table II of the paper beside our files."""
+    """Table II of the paper next to our files."""
     parameters = document["networks"]["yolov2_tiny"]["parameters"]
     values = {
         "parameters": parameters,

@@ -7,7 +7,7 @@ Engines take turns: the binary network fused (what PhoneBit runs), the same unfu
 tensors must be equal to the fused ones, bit for bit), the float twin in PhoneBit, and on the CPU
 the float twin in ONNX Runtime and OpenVINO, where --peer-python has them and PyTorch and onnxscript
 are installed here. A layer is a convolution with the batch normalization, the sign and the pool
-behind it.
+after it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OTHER: Final = "other"
 """Ops of no layer: what an engine does to the input, or between its layouts."""
 OF_LAYER: Final = re.compile(r"\b(?:conv|bn|sign|pool)(\d)(?!\d)")
 UNPACKING: Final = "/float"
-"""How the name of an op ends that turns bits into floats for the real layer behind it."""
+"""How the name of an op ends that turns bits into floats for the full-precision layer after it."""
 
 
 def layer_of(names: list[str]) -> list[str]:
@@ -70,10 +70,10 @@ def by_layer(times: Iterable[tuple[str, float]]) -> Times:
 
 
 def check_equal(
-    one: Network, other: Network, picture: dict[str, NDArray[Any]], only_bits: bool = False
+    one: Network, other: Network, image: dict[str, NDArray[Any]], only_bits: bool = False
 ) -> int:
     """How many tensors both networks have, all equal: the result among them, or those of bits."""
-    ours, others = one.activations(picture), other.activations(picture)
+    ours, others = one.activations(image), other.activations(image)
     shared = [name for name in ours if name in others]
     assert {info.name for info in one.outputs} <= set(shared)
     if only_bits:
@@ -103,11 +103,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     levels = random_inputs(networks["fused"].inputs, 1)
     name = networks["float"].inputs[0].name
     reals = {name: (levels[name] * np.float32(2 / 255) - 1).astype(np.float32)}
-    pictures = {"fused": levels, "unfused": levels, "float": reals}
+    images = {"fused": levels, "unfused": levels, "float": reals}
     equal = check_equal(networks["fused"], networks["unfused"], levels)
 
     def layer_times(form: str) -> Times:
-        ops = networks[form].profile(pictures[form], options.repeats)
+        ops = networks[form].profile(images[form], options.repeats)
         return by_layer((op.name, op.latency_ms) for op in ops)
 
     candidates = {form: partial(layer_times, form) for form in FORMS}
@@ -147,13 +147,13 @@ def peer_times(peer: WorkerProcess, repeats: int) -> Times:
 
 
 def _start_peers(
-    options: argparse.Namespace, folder: Path, picture: NDArray[np.float32]
+    options: argparse.Namespace, folder: Path, image: NDArray[np.float32]
 ) -> tuple[dict[str, WorkerProcess], dict[str, str]]:
     """The engines that run, and of the others the reason why not."""
     if not str(options.device).startswith("cpu"):
         return {}, dict.fromkeys(PEER_ENGINES, "its times of single nodes are of the CPU")
-    model, data = folder / "float.onnx", folder / "picture.npy"
-    task = {"model": str(model), "picture": str(data), "threads": options.threads}
+    model, data = folder / "float.onnx", folder / "image.npy"
+    task = {"model": str(model), "image": str(data), "threads": options.threads}
     task["variant"] = "nodes"
     try:
         from benchmarks.peers.formats.torch_format import save_onnx
@@ -161,7 +161,7 @@ def _start_peers(
         save_onnx(NETWORKS[NETWORK]("float"), model)
     except ImportError as error:
         return {}, dict.fromkeys(PEER_ENGINES, f"no ONNX file of the float twin: {error}")
-    np.save(data, picture)
+    np.save(data, image)
     peers, failures = {}, {}
     for engine in PEER_ENGINES:
         module = f"benchmarks.peers.workers.{engine}_worker"

@@ -1,4 +1,4 @@
-"""Sizes of the paper's networks as files, beside its table II.
+"""Sizes of the paper's networks as files, next to its table II.
 
     python -m benchmarks.networks.sizes        # a minute, 3 GB of memory; writes results/sizes.json
 
@@ -25,7 +25,7 @@ PAPER_MB: Final = PAPER["sizes_mb"]
 def float_twin(name: str) -> bytes:
     """The twin as a ``.pbit`` file that reads reals; batch normalizations are part of the weights.
 
-    ``phonebit models NAME --form float`` keeps their scales beside the weights: the same layers, a
+    ``phonebit models NAME --form float`` keeps their scales next to the weights: the same layers, a
     little larger and slower than what the float engines of other people deploy.
     """
     graph = fold_batch_norm(NETWORKS[name]("float"))

@@ -55,7 +55,7 @@ class LowerSigns(Pass):
 
 
 class JoinScales(Pass):
-    """Lets a batch normalization take over the scale of the weights or of the picture before it.
+    """Lets a batch normalization take over the scale of the weights or of the image before it.
 
     Two ops, u = v * alpha + 0 and n = u * s + t, become one, n = (v * alpha + 0) * s + t, of which
     MergeScaleBias makes one step.

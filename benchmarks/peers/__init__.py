@@ -1,1 +1,1 @@
-"""Whole networks beside other engines."""
+"""Whole networks compared with other engines."""

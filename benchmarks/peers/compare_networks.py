@@ -1,4 +1,4 @@
-"""Whole networks on the CPU beside Larq Compute Engine, OpenVINO, ONNX Runtime, LiteRT, PyTorch.
+"""Whole networks on the CPU next to Larq Compute Engine, OpenVINO, ONNX Runtime, LiteRT, PyTorch.
 
     python -m benchmarks.peers.compare_networks --work ~/peers --prepare   # writes files, once
     python -m benchmarks.peers.compare_networks --work ~/peers             # measures
@@ -24,13 +24,13 @@ from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import measure
 from benchmarks.records import RESULTS, run_context, write_results
 from benchmarks.rounds import NOISE_LIMIT
-from phonebit.devices.runtime import instruction_sets, serving_isa
+from phonebit.devices.runtime import instruction_sets, isa_in_use
 
 FILE: Final = RESULTS / "peers_cpu.json"
 
 
 def report(entry: dict[str, Any], title: str) -> None:
-    """One case in a line, and what failed in it, beside the results."""
+    """One case in a line, and what failed in it, next to the results."""
     lines = [
         f"{title}, {entry['threads']} threads, batch {entry['batch']}: "
         f"{entry['steady']} of {entry['rounds']} rounds quiet"
@@ -72,7 +72,7 @@ def main() -> None:
         options.float_weights,
     )
     settings = {"float_weights": options.float_weights, "canary_limit": NOISE_LIMIT}
-    context = run_context() | {"isa": serving_isa(instruction_sets())}
+    context = run_context() | {"isa": isa_in_use(instruction_sets())}
     document: dict[str, Any] = {"context": context, "settings": settings}
     document["cases"] = earlier_cases(options.json, context) if options.add else []
     for subject in (entry for entry in SUBJECTS if entry.name in options.networks):

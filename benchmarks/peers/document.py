@@ -175,7 +175,7 @@ def _network(subject: Subject, cases: list[Record]) -> str:
 
 
 def _by_engine(cases: Sequence[Record]) -> list[list[Record]]:
-    """The rows of every engine, one a case; cases may have been measured with fewer engines."""
+    """The rows of every engine, one per case; cases may have been measured with fewer engines."""
     tables = [{(row["engine"], row["precision"]): row for row in case["rows"]} for case in cases]
     every = {key: row for table in reversed(tables) for key, row in table.items()}
     order = dict.fromkeys(key for table in tables for key in table)

@@ -31,7 +31,7 @@ COLUMNS: Final[tuple[tuple[str, Chosen], ...]] = (
 
 
 def section() -> str:
-    """Machines beside the one that is shown in full, and every machine's goals."""
+    """Machines besides the one that is shown in full, and every machine's goals."""
     parts = []
     for path in sorted(RESULTS.glob("peers_cpu*.json")):
         document = read_results(path)
@@ -120,13 +120,13 @@ def goals(document: Record) -> str:
     measured = {each.title: cases for each, cases in by_network(document)}
     cells: dict[tuple[str, str], str] = {}
     for title, (networks, measure) in GOALS.items():
-        for name, least in networks.items():
+        for name, minimum in networks.items():
             reached = measure(measured.get(name, {}))
             if reached is None:
-                cells[name, title] = f"- of {least:g}x"
+                cells[name, title] = f"- of {minimum:g}x"
                 continue
-            mark = "**" if reached >= least else ""
-            cells[name, title] = f"{mark}{reached:.2f}x of {least:g}x{mark}"
+            mark = "**" if reached >= minimum else ""
+            cells[name, title] = f"{mark}{reached:.2f}x of {minimum:g}x{mark}"
     rows = [
         (each.title, *(cells.get((each.title, title), "") for title in GOALS)) for each in SUBJECTS
     ]

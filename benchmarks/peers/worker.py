@@ -8,8 +8,8 @@ the network is loaded:
 
 then once for every line of its input:
 
-    batch N         {"first_ms": 91.0}        N pictures from now on; the first pass with them
-    run WARM S      {"ms": [2.9, 2.8]}        forward passes, from NumPy array to NumPy array
+    batch N         {"first_ms": 91.0}        N images from now on; the first pass with them
+    run WARM S      {"ms": [2.9, 2.8]}        inferences, from NumPy array to NumPy array
     device PASSES   {"ms": 0.22}              mean of queued passes, nothing copied; or null
     nodes           {"ms": [["conv1", 0.8]]}  each node's time in one pass; or null
     output PATH     {"shape": [1, 1, 1, 10]}  the result, written as a float32 NHWC .npy file
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Fields = dict[str, Any]
 Forward = Callable[[], Array]
-"""One forward pass: what the engine returns, (N, H, W, C) or (N, C) or, if it says so, NCHW."""
+"""One inference: what the engine returns, (N, H, W, C) or (N, C) or, if it says so, NCHW."""
 NodeTimes = list[tuple[str, float]]
 
 
@@ -49,7 +49,7 @@ class Task:
     """What a worker is started with."""
 
     model: str  # file of the network
-    picture: str  # .npy file of one input, (1, H, W, 3), uint8 or float32
+    image: str  # .npy file of one input, (1, H, W, 3), uint8 or float32
     threads: int = 1  # that the engine may use
     cores: list[int] = field(default_factory=list)  # that the process is pinned to; empty: any
     precision: str = "f32"  # that the engine is asked for, if it can choose, such as "bf16"
@@ -61,7 +61,7 @@ class Task:
 class Engine:
     """A loaded network."""
 
-    prepare: Callable[[Array], Forward]  # makes a pass for pictures (N, H, W, 3)
+    prepare: Callable[[Array], Forward]  # makes an inference for images (N, H, W, 3)
     version: str  # of the engine
     file: str  # in the folder that has the engine's shared libraries
     channels_first: bool = False  # whether results of rank 4 are (N, C, H, W)
@@ -73,9 +73,9 @@ class Engine:
     nodes_ms: Callable[[], NodeTimes] | None = None
 
 
-def planes(pictures: Array) -> Array:
+def planes(images: Array) -> Array:
     """(N, H, W, C) as the frameworks with channels first want it, (N, C, H, W)."""
-    return np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
 def milliseconds_since(begin: float) -> float:
@@ -112,7 +112,7 @@ def serve(load: Callable[[Task], Engine], text: str) -> None:
 
 class _Worker:
     def __init__(self, task: Task, engine: Engine) -> None:
-        self.picture: Array = np.load(task.picture)
+        self.image: Array = np.load(task.image)
         self.engine = engine
         self.forward: Forward
 
@@ -120,7 +120,7 @@ class _Worker:
         engine = self.engine
         match request, argument.split():
             case "batch", [count]:
-                self.forward = engine.prepare(np.repeat(self.picture, int(count), axis=0))
+                self.forward = engine.prepare(np.repeat(self.image, int(count), axis=0))
                 return {"first_ms": _timed_ms(self.forward)}
             case "run", [warm_s, timed_s]:
                 _passes_ms(self.forward, float(warm_s))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 PLUGIN_SOURCE = Path(__file__).with_name("count_blocks.c")
 QEMU = "qemu-aarch64"
 SHORT_PASSES, LONG_PASSES = 1, 3
-LEAST_EXECUTIONS = 0.4  # a pass; what is below is the start of the program
+MIN_EXECUTIONS = 0.4  # per inference; what is below is the start of the program
 BRANCH = re.compile(r"(0x)?([13579b][4-7]|d[467])")  # or a call of the system: the word's beginning
 
 
@@ -53,22 +53,22 @@ def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> 
 def joined(found: Placed) -> Blocks:
     """Whole blocks: qemu cuts long ones, and all at the ends of pages.
 
-    What is executed up to an end without a branch goes on behind it.
+    What is executed up to an end without a branch goes on after it.
     """
     whole: Blocks = Counter()
-    behind: dict[int, list[tuple[Block, int]]] = defaultdict(list)  # by address, what is left
+    after: dict[int, list[tuple[Block, int]]] = defaultdict(list)  # by address, what is left
     for (address, block), count in sorted(found.items(), reverse=True):
         end = address + 4 * len(block.code)
         left = 0 if BRANCH.match(block.code[-1]) else count
-        parts = behind[end]
+        parts = after[end]
         for place, (rest, rest_count) in enumerate(parts):
             both = min(left, rest_count)
             if both > 0:
                 parts[place] = (rest, rest_count - both)
-                behind[address].append((Block(block.function, block.code + rest.code), both))
+                after[address].append((Block(block.function, block.code + rest.code), both))
                 count, left = count - both, left - both
-        behind[address].append((block, count))
-    for parts in behind.values():
+        after[address].append((block, count))
+    for parts in after.values():
         for block, count in parts:
             whole[block] += count
     return +whole
@@ -128,7 +128,7 @@ def parse_log(lines: Iterable[bytes]) -> Blocks:
     return joined(found)
 
 
-def blocks_of_a_pass(
+def blocks_of_an_inference(
     command: Callable[[int], Sequence[str]],
     cpu: str,
     static_qemu: str = "",
@@ -141,7 +141,7 @@ def blocks_of_a_pass(
     found: Blocks = Counter()
     for block, count in long.items():
         executions = (count - short[block]) / (long_passes - SHORT_PASSES)
-        if executions > LEAST_EXECUTIONS:
+        if executions > MIN_EXECUTIONS:
             found[block] = executions  # type: ignore[assignment]
     return found
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Modelled times beside published measurements, and where the modelled time of a phone's GPU goes.
+"""Modelled times next to published measurements, and where the modelled time of a phone's GPU goes.
 
     python -m benchmarks.phones.calibration --networks FOLDER
 
@@ -25,10 +25,10 @@ FILE = "phones.json"
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text())
 PAPER = "PhoneBit, table III"
 BY_LAYER = "snapdragon-855"
-LEAST_INSTRUCTIONS = 5.25
+MIN_INSTRUCTIONS = 5.25
 """Of Mesa's code for 32 binary multiply-accumulates on Adreno: four words take four xors, three
 full adders of four instructions, and a count of five."""
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 """Of a network's time: layers below stand in one row."""
 
 
@@ -56,7 +56,7 @@ def _record(path: Path, entry: Record) -> tuple[Record, list[Record]]:
         papers = estimate(path, phone, "paper").processors[processor]
         record["paper_ms"] = round(papers.total_ms, 3)
         assert phone.gpu is not None
-        record["least_binary_ms"] = round(_least_binary_ms(path, phone.gpu), 3)
+        record["least_binary_ms"] = round(_min_binary_ms(path, phone.gpu), 3)
     layers = [
         {"network": path.stem, "layer": layer.name, "kernel": layer.kernel}
         | {"ms": round(layer.ms, 3), "bound": layer.bound}
@@ -65,15 +65,15 @@ def _record(path: Path, entry: Record) -> tuple[Record, list[Record]]:
     return record, layers
 
 
-def _least_binary_ms(path: Path, gpu: PhoneGpu) -> float:
-    """What the binary convolutions take at LEAST_INSTRUCTIONS, all lanes busy."""
+def _min_binary_ms(path: Path, gpu: PhoneGpu) -> float:
+    """What the binary convolutions take at MIN_INSTRUCTIONS, all lanes busy."""
     layers = [layer.geometry for layer in NetworkGraph.of(read_contents(path)).layers]
     words = sum(
         layer.outputs_of(layer.whole) * layer.word_taps / 32
         for layer in layers
         if layer.op == "binary_conv2d"
     )
-    return LEAST_INSTRUCTIONS * words / (gpu.units * gpu.lanes * gpu.clock_mhz * 1e3)
+    return MIN_INSTRUCTIONS * words / (gpu.units * gpu.lanes * gpu.clock_mhz * 1e3)
 
 
 COLUMNS: Columns = (
@@ -105,7 +105,7 @@ def section() -> str:
         "networks": records_table(document["published"], COLUMNS, texts=3),
         "by_layer": records_table(_shown(document["layers"]), LAYER_COLUMNS, texts=3),
     }
-    facts = {"FILE": FILE, "LEAST_INSTRUCTIONS": LEAST_INSTRUCTIONS}
+    facts = {"FILE": FILE, "MIN_INSTRUCTIONS": MIN_INSTRUCTIONS}
     return filled(Path(__file__).with_suffix(".md"), document | facts | tables)
 
 
@@ -115,7 +115,7 @@ def _shown(layers: list[Record]) -> list[Record]:
     for network in dict.fromkeys(layer["network"] for layer in layers):
         own = [layer for layer in layers if layer["network"] == network]
         total = sum(layer["ms"] for layer in own)
-        large = [layer for layer in own if layer["ms"] >= LEAST_SHARE * total]
+        large = [layer for layer in own if layer["ms"] >= MIN_SHARE * total]
         rest = total - sum(layer["ms"] for layer in large)
         others = f"{len(own) - len(large)} others"
         sums = {"network": network, "kernel": "", "bound": ""}

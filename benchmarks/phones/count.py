@@ -25,7 +25,7 @@ from pathlib import Path
 
 from benchmarks.command_line import parser_of
 from benchmarks.markdown import markdown_table
-from benchmarks.phones.blocks import blocks_of_a_pass, readable
+from benchmarks.phones.blocks import blocks_of_an_inference, readable
 from benchmarks.phones.cores import ALIKE, CORES, Core
 from benchmarks.phones.cycles import Weigher
 
@@ -62,7 +62,7 @@ def main() -> None:
         emulated[core.emulated][name] = core
     for cpu, cores in emulated.items():
         weigher = Weigher((core.model for core in cores.values()), arguments.bound)
-        found = weigher.by_function(blocks_of_a_pass(command, cpu))
+        found = weigher.by_function(blocks_of_an_inference(command, cpu))
         names = dict(zip(found, readable(list(found)), strict=True))
         rows = sorted(((names[key], row) for key, row in found.items()), key=lambda row: -row[1][0])
         _print(cpu, list(cores), rows, arguments.functions)

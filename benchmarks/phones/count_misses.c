@@ -12,12 +12,12 @@
 typedef uint64_t PluginId;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
-enum { no_registers = 0, loads_and_stores = 3, most_cores = 8, streams = 16 };
+enum { no_registers = 0, loads_and_stores = 3, max_cores = 8, streams = 16 };
 enum { from_l2, from_memory, streamed, kinds };
 
 extern void qemu_plugin_register_vcpu_tb_trans_cb(PluginId, void (*)(PluginId, struct qemu_plugin_tb*));
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn*, void (*)(unsigned, uint32_t, uint64_t, void*),
-                                             int, int, void*);
+extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn*,
+                                             void (*)(unsigned, uint32_t, uint64_t, void*), int, int, void*);
 extern void qemu_plugin_register_atexit_cb(PluginId, void (*)(PluginId, void*), void*);
 extern _Bool qemu_plugin_mem_is_store(uint32_t);
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb*);
@@ -37,11 +37,11 @@ struct Core {
 };
 struct Function {
   char* symbol;
-  uint64_t counts[most_cores][kinds];
+  uint64_t counts[max_cores][kinds];
   struct Function* next;
 };
 
-static struct Core cores[most_cores];
+static struct Core cores[max_cores];
 static int core_count;
 static struct Function* functions;
 static FILE* output;
@@ -114,8 +114,8 @@ int qemu_plugin_install(PluginId id, const void* info, int count, char** argumen
   for (int i = 0; i < count; ++i) {
     struct Core* const core = &cores[core_count];
     if (!strncmp(arguments[i], "out=", 4)) output = fopen(arguments[i] + 4, "w");
-    if (core_count == most_cores || sscanf(arguments[i], "cache=%d/%d/%d/%d", &core->l1.sets, &core->l1.ways,
-                                           &core->l2.sets, &core->l2.ways) != 4)
+    if (core_count == max_cores || sscanf(arguments[i], "cache=%d/%d/%d/%d", &core->l1.sets, &core->l1.ways,
+                                          &core->l2.sets, &core->l2.ways) != 4)
       continue;
     core->l1.lines = calloc((size_t)core->l1.sets * core->l1.ways, sizeof(uint64_t));
     core->l2.lines = calloc((size_t)core->l2.sets * core->l2.ways, sizeof(uint64_t));

@@ -24,7 +24,7 @@ from scipy.optimize import nnls
 from benchmarks.command_line import parser_of
 from benchmarks.layer_shapes import sign_layer, temporary_file
 from benchmarks.markdown import markdown_table
-from benchmarks.phones.blocks import blocks_of_a_pass
+from benchmarks.phones.blocks import blocks_of_an_inference
 from benchmarks.phones.cores import CORES, Core
 from benchmarks.phones.count import PROGRAM, bench_command
 from benchmarks.phones.cycles import Weigher
@@ -117,9 +117,9 @@ def _spread(layers: Sequence[LayerShape]) -> list[LayerShape]:
 
 
 def _cycles(program: Path, cpu: str, weigher: Weigher, layer: LayerShape) -> Numbers:
-    """Of a pass of a file with this layer, by core."""
+    """Of an inference of a file with this layer, by core."""
     with temporary_file(layer) as file:
-        blocks = blocks_of_a_pass(bench_command(program, file), cpu, long_passes=PASSES)
+        blocks = blocks_of_an_inference(bench_command(program, file), cpu, long_passes=PASSES)
     found = weigher.by_function(blocks)
     rows = [row for function, row in found.items() if INPUT_CHECK not in function]
     return np.array([sum(column) for column in zip(*rows, strict=True)][2:])

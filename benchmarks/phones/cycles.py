@@ -13,7 +13,7 @@ from benchmarks.phones.blocks import Block, Blocks
 FEATURES = "+v8.6a,+dotprod,+i8mm,+sve"
 ITERATIONS = 50
 WEIGHED_SHARE = 0.998
-"""Of the instructions; the blocks that run least count as the others do on average."""
+"""Of the instructions; the blocks that run the fewest times count as the others do on average."""
 UNKNOWN = re.compile(
     r"svc|mrs|msr|dmb|dsb|isb|ld\w*xr|st\w*xr|brk|hint|clrex|prfm|dc\b|cas|swp|ldadd"
 )
@@ -38,7 +38,7 @@ class Weigher:
         self.known: dict[str, dict[Code, float]] = {model: {} for model in self.models}
 
     def by_function(self, blocks: Blocks) -> dict[str, list[float]]:
-        """Instructions of a pass, those of the vector units, cycles on each core, by function."""
+        """An inference's instructions, those of the vector units, cycles per core, by function."""
         hot = _hottest(blocks)
         for model, cycles in self.known.items():
             codes = list({block.code for block in hot} - cycles.keys())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Cycles that a network waits for caches on cores that are not at hand, beside its counted ones.
+"""Cycles that a network waits for caches on cores that are not at hand, and its counted ones.
 
 Runs the program under qemu-user with a plugin that models the caches of each core. Assumptions:
 
@@ -26,7 +26,7 @@ from tempfile import NamedTemporaryFile
 from benchmarks.command_line import parser_of
 from benchmarks.layer_shapes import binary_layer, temporary_file
 from benchmarks.markdown import markdown_table
-from benchmarks.phones.blocks import blocks_of_a_pass, plugin, readable, run_with_plugin
+from benchmarks.phones.blocks import blocks_of_an_inference, plugin, readable, run_with_plugin
 from benchmarks.phones.cores import CACHES, CORES, Caches
 from benchmarks.phones.count import PROGRAM, bench_command
 from benchmarks.phones.cycles import Weigher
@@ -35,7 +35,7 @@ PLUGIN_SOURCE = Path(__file__).with_name("count_misses.c")
 LINE = 64
 
 
-def waits_of_a_pass(
+def waits_of_an_inference(
     program: Path, network: Path, cpu: str, cores: list[str]
 ) -> dict[str, list[float]]:
     """Cycles that one pass waits on each core, by function: three passes less one, halved."""
@@ -97,9 +97,9 @@ def main() -> None:
         for text, path in files.items():
             print(f"\n{text}; modelled, not measured")
             for cpu, cores in emulated.items():
-                blocks = blocks_of_a_pass(bench_command(arguments.program, path), cpu)
+                blocks = blocks_of_an_inference(bench_command(arguments.program, path), cpu)
                 cycles = weighers[cpu].by_function(blocks)
-                waits = waits_of_a_pass(arguments.program, path, cpu, cores)
+                waits = waits_of_an_inference(arguments.program, path, cpu, cores)
                 _print(cores, cycles, waits, arguments.functions)
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from benchmarks.command_line import parser_of
 from benchmarks.layer_shapes import binary_layer, sign_layer, temporary_file
-from benchmarks.phones.blocks import blocks_of_a_pass
+from benchmarks.phones.blocks import blocks_of_an_inference
 from benchmarks.records import RESULTS, write_results
 from phonebit.devices.environment import commit
 from phonebit.format.reader import read_contents
@@ -55,7 +55,7 @@ def main() -> None:
         cpu = f"max,sme-default-vector-length={bits // 8}"
         with tempfile.TemporaryDirectory() as folder:
             command = _command(arguments.program, network, isa, Path(folder))
-            blocks = blocks_of_a_pass(command, cpu, arguments.qemu)
+            blocks = blocks_of_an_inference(command, cpu, arguments.qemu)
         return round(sum(len(block.code) * runs for block, runs in blocks.items()))
 
     def count_layer(layer: LayerShape, isa: str, bits: int) -> int:

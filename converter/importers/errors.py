@@ -57,7 +57,7 @@ def first_line(error: Exception) -> str:
 
 
 def listed(problems: Iterable[tuple[str, str]]) -> list[str]:
-    """One message for each kind of problem, behind the names of all layers that have it.
+    """One message for each kind of problem, after the names of all layers that have it.
 
     Args:
         problems: Names of layers, and what is wrong with them.

@@ -8,13 +8,13 @@ from pathlib import Path
 from phonebit.errors import ConversionError
 
 
-def read_file(path: Path, package: str, most: int, hint: str | None = None) -> bytes:
+def read_file(path: Path, package: str, maximum: int, hint: str | None = None) -> bytes:
     """A file's bytes.
 
     Args:
         path: The file.
         package: What reads the format; PhoneBit's extra has the same name.
-        most: Bytes that the format allows.
+        maximum: Bytes that the format allows.
         hint: What to do about a larger file.
 
     Raises:
@@ -29,8 +29,10 @@ def read_file(path: Path, package: str, most: int, hint: str | None = None) -> b
             f"the package {package} is not installed", hint=f"pip install 'phonebit[{package}]'"
         ) from error
     size = path.stat().st_size
-    if size > most:
-        raise ConversionError("is too large", expected=f"at most {most} bytes", got=size, hint=hint)
+    if size > maximum:
+        raise ConversionError(
+            "is too large", expected=f"at most {maximum} bytes", got=size, hint=hint
+        )
     try:
         return path.read_bytes()
     except OSError as error:

@@ -40,7 +40,7 @@ ROADS: Final = {
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What importers may need to know beside the source itself.
+    """What importers may need to know besides the source itself.
 
     Attributes:
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:

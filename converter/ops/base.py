@@ -126,7 +126,7 @@ class EngineOperator(Operator, Numbered):
         """Element types of the main operands that the engine can read."""
 
     def problems(self, kind: DataType) -> list[str]:
-        """What keeps the operator out of a file if it reads ``kind``, beside ``reads``."""
+        """What keeps the operator out of a file if it reads ``kind``, besides ``reads``."""
         return []
 
 

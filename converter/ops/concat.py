@@ -21,7 +21,7 @@ class Concat(ValueOperator, EngineOperator):
     kinds = (OpKind.CONCAT,)
     reads = (F32, BIT)
     copies_bits = True
-    least_operands = 2
+    min_operands = 2
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
         shape = operands[0].shape

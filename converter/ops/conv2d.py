@@ -1,4 +1,4 @@
-"""Convolution of real values, or of bytes with weights of -1/+1."""
+"""Convolution of float values, or of bytes with weights of -1/+1."""
 
 from __future__ import annotations
 

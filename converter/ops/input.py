@@ -14,7 +14,7 @@ class Input(Operator):
     The graph knows its type, and who executes the graph its value.
     """
 
-    least_operands = 0
+    min_operands = 0
 
     def types(self, node: Node, operands: list[TensorType]) -> dict[str, TensorType]:
         raise TypeError(f"{node.name}: the graph has the type of an Input")

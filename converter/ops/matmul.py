@@ -27,7 +27,7 @@ class MatMul(ValueOperator, EngineOperator):
     """
 
     kinds = (OpKind.MATMUL, OpKind.MATMUL_TRANSPOSED)
-    least_operands = 2
+    min_operands = 2
     groups: int = 1
     transposed: bool = False
 

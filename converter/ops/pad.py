@@ -34,7 +34,7 @@ class Pad(ValueOperator, EngineOperator):
 
     @property
     def _is_sign(self) -> bool:
-        """Bits padded with anything else, 0 for one, are no longer two-valued."""
+        """Bits padded with anything else, 0 for one, are not two-valued."""
         return self.value in (-1.0, 1.0)
 
     def compute(self, operands: list[Array]) -> Array:

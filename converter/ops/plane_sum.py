@@ -14,7 +14,7 @@ from phonebit.errors import ConversionError
 
 @dataclass
 class PlaneSum(ValueOperator):
-    """Never in files. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
+    """Never in files. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n bit-planes.
 
     The node's inputs are n BIT values of one shape; the result is F32. As a thermometer, the lowest
     threshold's is the first (b_i is +1 where v >= thresholds[i], so b_0 >= b_1 >= ...). If

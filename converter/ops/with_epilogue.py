@@ -100,7 +100,7 @@ class PoolOperator(WindowOperator):
             # Padding is smaller than the window, so one that starts inside the map sees a pixel.
             before = min(size[axis], -(-pad // stride)) if shape[axis] < dilation else 0
             start = np.arange(before, dtype=np.int64) * stride - pad
-            first = np.maximum(0, -(start // dilation))  # the first tap at or behind the map's edge
+            first = np.maximum(0, -(start // dilation))  # the first tap at or after the map's edge
             if not np.all((first < window.kernel[axis]) & (start + first * dilation < shape[axis])):
                 what = "a pooling window lies wholly in the padding"
                 raise ConversionError(what, expected=shape, got=window)

@@ -19,7 +19,7 @@ OperatorType = TypeVar("OperatorType")
 
 ZeroFate = Literal["impossible", "exact", "counted as +"]
 """impossible: no value before the sign is exactly zero. exact: zeros keep their value, at the cost
-of a second plane of bits. counted as +: they count as positive, and the report says so."""
+of a second bit-plane. counted as +: they count as positive, and the report says so."""
 
 
 @dataclass
@@ -106,11 +106,11 @@ def rename_uses(graph: Graph, old: str, new: str) -> None:
         graph.rewire(node, [new if name == old else name for name in node.inputs])
 
 
-def fresh_value(graph: Graph, wish: str) -> str:
-    """``wish``, or with a number behind it if a value of that name exists."""
-    name, number = wish, 2
+def fresh_value(graph: Graph, wanted: str) -> str:
+    """``wanted``, or with a number after it if a value of that name exists."""
+    name, number = wanted, 2
     while graph.defines(name):
-        name, number = f"{wish}:{number}", number + 1
+        name, number = f"{wanted}:{number}", number + 1
     return name
 
 

@@ -6,7 +6,7 @@ w * s = alpha[o] * sum_j v_j[o] w_j + beta[o] with signs w_j and units v_j. With
 that padded taps have in plane i, and z the real number that the network pads with::
 
     sum w x = alpha * sum_ij u_i v_j conv(b_i, w_j; p_i)   xor and popcount
-            + beta * sum_i u_i window_sum(b_i)             one number a pixel, for all channels
+            + beta * sum_i u_i window_sum(b_i)             one number per pixel, for all channels
             + sum over taps in the map of w * (offset - z)
             + sum over all taps of w * z
 
@@ -47,7 +47,7 @@ class BinaryForm:
 
     @property
     def needs_maps(self) -> bool:
-        """Whether terms remain that vary from pixel to pixel beside the integers."""
+        """Whether terms remain that vary from pixel to pixel besides the integers."""
         return self.border is not None or bool(np.any(self.factors.beta))
 
 

@@ -26,7 +26,7 @@ from phonebit.converter.passes.planes import MAX_PLANES, binary_sum
 from phonebit.converter.passes.two_valued import factor_weights
 from phonebit.converter.passes.uniform_steps import even_step
 
-LEAST_THRESHOLDS: Final = 2
+MIN_THRESHOLDS: Final = 2
 LARGEST_SUM: Final = 1 << 24
 """Weighted sums stay below, so that float32 holds them."""
 
@@ -68,7 +68,7 @@ class BinaryPlanes(Pass):
             if not quantizers.pay(graph):
                 continue
             for node, count in quantizers.members:
-                moved = _behind_pools(graph, node) if isinstance(node.op, Quantize) else node
+                moved = _after_pools(graph, node) if isinstance(node.op, Quantize) else node
                 self._split(graph, moved, count)
 
     @staticmethod
@@ -120,7 +120,7 @@ def _threshold_count(graph: Graph, node: Node) -> int | None:
         count = int(high - low) if whole else 0
     else:
         return None
-    return count if LEAST_THRESHOLDS <= count < 2**MAX_BITS else None
+    return count if MIN_THRESHOLDS <= count < 2**MAX_BITS else None
 
 
 def _step(node: Node) -> object:
@@ -205,7 +205,7 @@ def _words(channels: int) -> int:
 
 
 def _reading_convolutions(graph: Graph, value: str) -> dict[str, Node]:
-    """Those behind nodes that only arrange or rescale the value, by name."""
+    """Those after nodes that only arrange or rescale the value, by name."""
     found: dict[str, Node] = {}
     for reader in graph.consumers(value):
         if isinstance(reader.op, Conv2D):
@@ -219,7 +219,7 @@ def _passes_on(op: Operator) -> bool:
     return isinstance(op, MaxPool2D | Concat) or type(op).__name__ in ("Reshape", "Pad")
 
 
-def _behind_pools(graph: Graph, node: Node) -> Node:
+def _after_pools(graph: Graph, node: Node) -> Node:
     """Swaps the quantizer and the max-pooling that alone reads it; returns it where it is now."""
     value = node.outputs[0]
     pool = only_consumer(graph, value)
@@ -231,4 +231,4 @@ def _behind_pools(graph: Graph, node: Node) -> Node:
     swapped = [replace(pool, inputs=list(node.inputs), value=pooled), moved]
     replace_node(graph, pool, *swapped)
     infer_added(graph, swapped)
-    return _behind_pools(graph, moved)
+    return _after_pools(graph, moved)

@@ -78,9 +78,7 @@ class ReferenceCheck:
             fresh = evaluate_node(node, [values[name] for name in node.inputs], margins)
             for name, array in fresh.items():
                 if name in self._values:
-                    noise = rounding_behind_steps(
-                        node, [values[operand] for operand in node.inputs]
-                    )
+                    noise = rounding_after_steps(node, [values[operand] for operand in node.inputs])
                     self._compare(
                         what, node, name, (self._values[name], array), margins.get(name), noise
                     )
@@ -159,12 +157,12 @@ def _within_rounding(margin: NDArray[Any]) -> NDArray[np.bool_]:
     return near
 
 
-def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[[], NDArray[Any]]:
-    """A function that tells what the rounding of an op's sum can become behind its steps.
+def rounding_after_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[[], NDArray[Any]]:
+    """A function that says what the rounding of an op's sum can become after its steps.
 
     What it returns broadcasts to the result; it executes the op again, so ask it only if needed.
 
-    A sum may differ by ``FLOAT_TOLERANCE`` of its size, and a batch norm behind it (of small
+    A sum may differ by ``FLOAT_TOLERANCE`` of its size, and a batch norm after it (of small
     variance, with a mean that cancels most of the sum) makes that a larger part of the result.
     A value on the border of two integers may become either.
     """
@@ -179,15 +177,15 @@ def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[
         if not isinstance(op, EpilogueOperator):
             return np.zeros(1, np.float32)
 
-        def behind(steps: list[EpilogueOp]) -> NDArray[Any]:
+        def after(steps: list[EpilogueOp]) -> NDArray[Any]:
             part = replace(node, op=op.with_epilogue(Epilogue(steps)), value="part", bits=None)
             return evaluate_node(part, operands)["part"]
 
         steps = op.epilogue.steps
-        size: NDArray[Any] = np.full(1, FLOAT_TOLERANCE * np.abs(behind([])).max(), np.float32)
+        size: NDArray[Any] = np.full(1, FLOAT_TOLERANCE * np.abs(after([])).max(), np.float32)
         for index, step in enumerate(steps):
             if isinstance(step, Round | Count):
-                border = step.borders(behind(steps[:index]))
+                border = step.borders(after(steps[:index]))
                 size = np.float32(1) * (border <= size * (TIE_MARGIN / FLOAT_TOLERANCE))
             else:
                 size = size * step.gain(operands)

@@ -15,7 +15,7 @@ from phonebit.converter.passes.planes import MAX_PLANES
 from phonebit.converter.passes.two_valued import factor_weights
 from phonebit.converter.passes.uniform_steps import TIE, even_step, uniform_steps
 
-LEAST_THRESHOLDS: Final = 3
+MIN_THRESHOLDS: Final = 3
 """Fewer planes cost no more than the arithmetic."""
 MANY_THRESHOLDS: Final = 7
 """From here on planes cost so much more that a level may be decided by rounding, as in training."""
@@ -26,15 +26,15 @@ class ComputeQuantizers(Pass):
 
     Given::
 
-        q = quantize(v; thresholds, values k * step); y = conv(q, real weights)
+        q = quantize(v; thresholds, values k * step); y = conv(q, float weights)
 
     Result::
 
-        q = clamp(round(scale * v + bias)) * step; y = conv(q, real weights)
+        q = clamp(round(scale * v + bias)) * step; y = conv(q, float weights)
 
     Of few levels, the level is the same for every float32; of more, it may be the next one where v
     is a threshold up to rounding. The value may differ by one rounding. Thresholds of each
-    channel's own are counted, where they are more than planes serve.
+    channel's own are counted, where they are more than planes express.
     """
 
     rounds = True
@@ -43,7 +43,7 @@ class ComputeQuantizers(Pass):
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
             op = node.op
-            if not isinstance(op, Quantize) or op.count < LEAST_THRESHOLDS:
+            if not isinstance(op, Quantize) or op.count < MIN_THRESHOLDS:
                 continue
             channels = graph.types[node.outputs[0]].shape[2]
             slack = TIE if op.count >= MANY_THRESHOLDS else 0.0
@@ -60,7 +60,7 @@ class ComputeQuantizers(Pass):
 
 
 def _counting(op: Quantize, channels: int) -> list[EpilogueOp] | None:
-    """How many thresholds a value reaches, and what that is worth; None of uneven levels."""
+    """Thresholds that a value reaches, and what their number is worth; None of uneven levels."""
     step = even_step(op.values)
     if step is None or op.count <= MAX_PLANES:
         return None

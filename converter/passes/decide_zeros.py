@@ -81,7 +81,7 @@ def _summary(fates: Mapping[str, ZeroFate]) -> str:
     if counted:
         shown = ", ".join(counted[:3]) + (", ..." if len(counted) > 3 else "")
         parts.append(
-            f"behind sums of real numbers, where a zero counts as +1: {len(counted)} ({shown}; "
+            f"after sums of float values, where a zero counts as +1: {len(counted)} ({shown}; "
             "zeros='exact' keeps it, at twice the cost of what reads it)"
         )
     return "; ".join(parts)

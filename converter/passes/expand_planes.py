@@ -1,4 +1,4 @@
-"""Quantizers of several levels become planes of bits."""
+"""Quantizers of several levels become bit-planes."""
 
 from __future__ import annotations
 

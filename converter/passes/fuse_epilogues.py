@@ -35,7 +35,7 @@ class FuseEpilogues(Pass):
     Steps move only if nobody else reads the value before them. A comparison without steps moves
     even if the value stays (the op then has two outputs), one per op. The fused op runs where the
     Elementwise stood, when all its operands exist; of two operands of an addition, the one computed
-    last absorbs it, which delays least.
+    last absorbs it, which costs the minimum delay.
     """
 
     def run(self, graph: Graph, log: PassLog) -> None:

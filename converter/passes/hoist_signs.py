@@ -63,7 +63,7 @@ class HoistSigns(Pass):
                 place += 1
 
     def _is_hoisted(self, graph: Graph, node: Node) -> bool:
-        """Moves the signs behind a node in front of it, if that is possible."""
+        """Moves the signs after a node in front of it, if that is possible."""
         if not isinstance(node.op, MaxPool2D | Concat | Reshape | Pad):
             return False
         value = node.outputs[0]
@@ -118,7 +118,7 @@ class HoistSigns(Pass):
 
 
 def _top(graph: Graph, value: str) -> Node:
-    """The node that the chain of per-channel nodes down to ``value`` begins behind."""
+    """The node that the chain of per-channel nodes down to ``value`` begins after."""
     node = graph.producer(value)
     while node.inputs and is_per_channel(node, graph.types[node.inputs[0]].shape[2]):
         node = graph.producer(node.inputs[0])

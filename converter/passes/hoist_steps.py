@@ -1,4 +1,4 @@
-"""Element-wise work behind a concatenation moves to what is concatenated."""
+"""Element-wise work after a concatenation moves to what is concatenated."""
 
 from __future__ import annotations
 

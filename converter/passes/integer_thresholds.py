@@ -56,7 +56,7 @@ def reach_of(op: Convolution) -> Reach:
     """The accumulators of an integer convolution.
 
     K taps of -1/+1 sum to K, K - 2, ... -K. A tap that counts as 0 (zero padding) changes the
-    parity, so then every integer between occurs. For u8 inputs a tap is at most
+    parity, so then every integer between occurs. With u8 inputs, a tap is at most
     max|mul * x + add|.
     """
     zero_padded = any(op.window.pads) and op.pad_value == 0
@@ -128,7 +128,7 @@ def _assemble(
     crossing: NDArray[np.int64],
     mixed: list[int],
 ) -> Thresholds:
-    """From the decisions at both ends and the first accumulator behind the change.
+    """From the decisions at both ends and the first accumulator after the change.
 
     Falling channels (true up to crossing - step): negating the filter's weights negates its
     accumulator, and acc <= a is -acc >= -a.

@@ -1,4 +1,4 @@
-"""Rescaling behind the input's dequantization becomes part of it."""
+"""Rescaling after the input's dequantization becomes part of it."""
 
 from __future__ import annotations
 

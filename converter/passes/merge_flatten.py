@@ -1,4 +1,4 @@
-"""A dense layer behind a flatten becomes a convolution whose window is the whole map."""
+"""A dense layer after a flatten becomes a convolution whose window is the whole map."""
 
 from __future__ import annotations
 

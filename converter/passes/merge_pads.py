@@ -1,4 +1,4 @@
-"""Explicit padding becomes the padding of the convolution behind it."""
+"""Explicit padding becomes the padding of the convolution after it."""
 
 from __future__ import annotations
 

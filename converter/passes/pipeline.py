@@ -58,26 +58,26 @@ PASSES: Final[tuple[Pass, ...]] = (
     MergeDuplicates(),  # two equal signs of a value look like two readers of it
     SplitBias(),  # every later pass knows biases only as steps
     HoistSigns(),  # before anything looks for bits: it is what makes pads and flattens read bits
-    RemoveIdentities(),  # hoisting may have put a sign behind a sign
+    RemoveIdentities(),  # hoisting may have put a sign after a sign
     MergeDuplicates(),  # hoisting may have made equal signs of one value
     MergePads(),  # before recognition: bits padded with 0 are binary only inside the convolution
-    MergeFlatten(),  # behind HoistSigns, so that the map that is flattened is one of bits
+    MergeFlatten(),  # after HoistSigns, so that the map that is flattened is one of bits
     MergePads(),  # a flattened pad has become one in front of a convolution
     RemoveDeadNodes(),  # the merged pads and reshapes
-    SinkPlanes(),  # behind the merging of pads and reshapes, which are best part of a convolution
+    SinkPlanes(),  # after the merging of pads and reshapes, which are best part of a convolution
     MergeDequantize(),  # a rescaling layer would hide the input from its convolution
-    FoldDequantize(),  # behind MergePads: the fold needs to see what the padding is
-    RecogniseBinary(),  # behind all that changes inputs and weights of convolutions
+    FoldDequantize(),  # after MergePads: the fold needs to see what the padding is
+    RecogniseBinary(),  # after all that changes inputs and weights of convolutions
     RecogniseProducts(),  # likewise, of two activations
-    LowerPlanes(),  # behind both, which read the planes
+    LowerPlanes(),  # after both, which read the planes
     RemoveDeadNodes(),  # quantized values that nobody needs as numbers
     FuseIntegerThresholds(),  # on the framework's own formula, so before LowerArithmetic
     FuseFloatThresholds(),  # likewise; takes the signs that no integer layer could
-    LowerArithmetic(),  # behind both: what is left of BN is needed as floats
-    ExplicitPads(),  # behind RecogniseBinary, which knows non-zero padding of bits
-    MaterialiseFloats(),  # behind everything that turns floats into bits, before fusion
+    LowerArithmetic(),  # after both: what is left of BN is needed as floats
+    ExplicitPads(),  # after RecogniseBinary, which knows non-zero padding of bits
+    MaterialiseFloats(),  # after everything that turns floats into bits, before fusion
     HoistSteps(),  # all elementwise work is now Elementwise; what moves up can be fused
-    FuseEpilogues(),  # behind HoistSteps
+    FuseEpilogues(),  # after HoistSteps
     MergeScaleBias(),  # fusion brings steps together
     RemoveDeadNodes(),  # values that were only read as bits
 )
@@ -107,8 +107,8 @@ def run_pipeline(
         check: Whether to compare the reference results before and after each pass (types, names and
             the file's rules are always checked).
         zeros: What becomes of signs with a value of their own for an exact zero (PyTorch's).
-        float_weights: "f16", "i8": round the weights of real layers to halves, or to 8-bit
-            integers with a scale a filter, behind all passes.
+        float_weights: "f16", "i8": round the weights of full-precision layers to halves, or to
+            8-bit integers with a scale per filter, after all passes.
         passes: The passes in order.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Values that are sums of planes of bits: the common form of all that binary convolutions read."""
+"""Values that are sums of bit-planes: the common form of all that binary convolutions read."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def binary_sum(low: NDArray[np.float64], high: NDArray[np.float64], count: int) 
     The value is low + s * sum of 2^i (b_i + 1) / 2, with s = (high - low) / (2^count - 1). A level
     of 0 (and 0 half-way between two) is exactly that: the offset is a multiple of the rounded s.
     """
-    most = 2**count - 1
-    step = (high - low) / most
+    maximum = 2**count - 1
+    step = (high - low) / maximum
     scales = (step * 2.0 ** np.arange(-1, count - 1)[:, None]).astype(np.float32)
     zero = -low / np.where(step, step, 1)
     whole = np.round(2 * zero) / 2
     zero = np.where(np.abs(zero - whole) <= ROUNDING * np.maximum(1, whole), whole, zero)
-    offset = np.where(step, scales[0].astype(np.float64) * (most - 2 * zero), low)
+    offset = np.where(step, scales[0].astype(np.float64) * (maximum - 2 * zero), low)
     return PlaneSum(scales, offset, binary=True)
 
 

@@ -1,4 +1,4 @@
-"""Real weights become 8-bit integers and a scale a filter."""
+"""Float weights become 8-bit integers and a scale per filter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST_WEIGHT: Final = 127
 class QuantizeFloatWeights(StoreWeights):
     """Rounds the weights of real convolutions to 8-bit integers, each filter by its own scale.
 
-    The filter's largest weight becomes 127 or -127; the scale becomes the first step behind the
+    The filter's largest weight becomes 127 or -127; the scale becomes the first step after the
     sum, so that the op stays what it is: a float32 sum of inputs times weights, which happen to be
     integers. A layer keeps float32 if a filter has no finite scale of full precision.
 

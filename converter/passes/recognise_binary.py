@@ -40,8 +40,8 @@ class RecogniseBinary(Pass):
         z/sum = conv(floats, {-1, +1}); z = z/sum * alpha + 0          # weights of one bit each
 
     Weights of three values are two sign arrays and take the same road. What varies from pixel to
-    pixel beside the integers (AdaBin's window sums, offsets at the border) comes from a small float
-    convolution and is added. What stays float is noted with the reason.
+    pixel besides the integers (AdaBin's window sums, offsets at the border) comes from a small
+    float convolution and is added. What stays float is noted with the reason.
     """
 
     rounds = True

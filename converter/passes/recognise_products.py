@@ -16,7 +16,7 @@ from phonebit.converter.passes.planes import planes_of
 
 
 class RecogniseProducts(Pass):
-    """Multiplies planes of bits where both operands of a matrix product are quantized.
+    """Multiplies bit-planes where both operands of a matrix product are quantized.
 
     Given::
 
@@ -82,7 +82,7 @@ class _Rewrite:
 
     @property
     def is_needed(self) -> bool:
-        """Whether an operand is not a plane of bits already."""
+        """Whether an operand is not a bit-plane already."""
         return self.node.inputs != [self.a.bits[0], self.b.bits[0]]
 
     def nodes(self) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Real weights become halves, where that costs no more than their last bits."""
+"""Float weights become halves, where that costs no more than their last bits."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _plane(graph: Graph, node: Node, index: int) -> str:
 
 
 def _reshaped(numbers: NDArray[np.float32], before: int, after: int) -> FloatArray | None:
-    """Per-channel numbers (n, C) behind a reshape; None if a channel would get several."""
+    """Per-channel numbers (n, C) after a reshape; None if a channel would get several."""
     if np.all(numbers == numbers[:, :1]):
         return np.repeat(numbers[:, :1], after, axis=1)
     return np.tile(numbers, (1, after // before)) if after % before == 0 else None
@@ -137,7 +137,7 @@ def _arrange(
     scales: FloatArray,
     offset: FloatArray,
 ) -> None:
-    """Puts ``op`` in front of each plane and the sum behind."""
+    """Puts ``op`` in front of each plane and the sum after them."""
     moved = []
     for index, bits in enumerate(planes.bits):
         name = _plane(graph, node, index)

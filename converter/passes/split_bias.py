@@ -22,7 +22,7 @@ class SplitBias(Pass):
     Result::
 
         y/sum = conv(x, w)
-        y = y/sum * 1 + bias          # * 1 is exact: the sum is rounded once, as before
+        y = y/sum * 1 + bias          # * 1 is exact: the sum is rounded once
     """
 
     def run(self, graph: Graph, log: PassLog) -> None:

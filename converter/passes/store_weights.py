@@ -1,4 +1,4 @@
-"""What the passes have in common that store real weights in fewer bits."""
+"""What the passes have in common that store float weights in fewer bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StoreWeights(Pass):
     """Rewrites the real convolutions of a graph one by one.
 
     These passes change what the network computes, and so one of them is the last: whatever reads
-    the graph behind it (the reference interpreter, the writer, verification) sees the rounded
+    the graph after it (the reference interpreter, the writer, verification) sees the rounded
     weights.
     """
 
@@ -61,7 +61,7 @@ class StoreWeights(Pass):
 
 
 def has_real_weights(graph: Graph, node: Node) -> bool:
-    """Whether a node is a convolution of real values with weights other than -1 and +1.
+    """Whether a node is a convolution of float values with weights other than -1 and +1.
 
     A convolution that stands for no layer of the source holds the converter's own constants, such
     as what the border and window sums add: a few bytes, in which rounding costs whole decisions.

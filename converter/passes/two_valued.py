@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float32]
 RELATIVE_SPREAD: Final = 1e-5
 """How much the magnitudes of one filter may differ: more than float32 arithmetic in a quantizer
 causes (about 1e-6), less than any weights that were trained to differ."""
-LEAST_TAPS: Final = 9
+MIN_TAPS: Final = 9
 """Filters with fewer taps than this take few values by accident."""
 EVEN_PLANES: Final = (2, 3)
 """Planes of weights of three or four evenly spaced values about 0."""
@@ -49,11 +49,11 @@ class SignFactors:
 
 
 def factor_weights(weights: FloatArray) -> SignFactors | None:
-    """The simplest form of weights that binary convolutions can serve.
+    """The simplest form of weights that binary convolutions can compute.
 
     Tried in order: alpha * {-1, +1}; three or four evenly spaced values about 0, as a sum of sign
-    arrays (ternary and 2-bit weights); any two values a filter, alpha * {-1, +1} + beta (AdaBin);
-    some of five evenly spaced values about 0 (INT2: -2 to 1); any three or four values a filter.
+    arrays (ternary and 2-bit weights); any two values per filter, alpha * {-1, +1} + beta (AdaBin);
+    some of five evenly spaced values about 0 (INT2: -2 to 1); any three or four values per filter.
 
     Returns:
         None if a filter has more values.
@@ -61,7 +61,7 @@ def factor_weights(weights: FloatArray) -> SignFactors | None:
     scaled = split_scale(weights)
     if scaled is not None:
         return _factors(scaled[0], (scaled[1],))
-    if weights[0].size < LEAST_TAPS:
+    if weights[0].size < MIN_TAPS:
         return None
     for planes in EVEN_PLANES:
         found = _split_levels(weights, planes)
@@ -123,7 +123,7 @@ def _split_levels(weights: FloatArray, planes: int) -> SignFactors | None:
 
 
 def _split_shifted(weights: FloatArray) -> SignFactors | None:
-    """Two values a filter, not opposite: half their difference and their mean."""
+    """Two values per filter, not opposite: half their difference and their mean."""
     flat = weights.reshape(weights.shape[0], -1).astype(np.float64)
     low, high = flat.min(axis=1), flat.max(axis=1)
     above = flat > ((low + high) / 2)[:, None]
@@ -136,7 +136,7 @@ def _split_shifted(weights: FloatArray) -> SignFactors | None:
 
 
 def _split_values(weights: FloatArray) -> SignFactors | None:
-    """Up to ``MAX_VALUES`` values a filter: sign array j is +1 from the value number j + 1 on.
+    """Up to ``MAX_VALUES`` values per filter: sign array j is +1 from the value number j + 1 on.
 
     Unit j is half of what lies between two values, and beta the mean of the first and the last.
     """

@@ -1,7 +1,7 @@
 """Can the value in front of a sign be exactly zero?
 
 PyTorch's sign(0) is 0, so a network that uses it has a third level wherever zeros occur. Whether
-they do depends on where the value comes from: sums of -1/+1 behind a batch normalisation take few
+they do depends on where the value comes from: sums of -1/+1 after a batch normalisation take few
 values, which can all be tried; a ReLU makes zeros all the time; so does a convolution without bias
 where the image is black, which images of one colour show; any other sum of real numbers is zero
 only by an accident that is as rare as the float rounding which would undo it.
@@ -139,8 +139,8 @@ def _gathers_at_zero(node: Node, tail: Tail, channels: int) -> bool:
     rounds = [number for number, step in enumerate(steps) if step.makes_steps]
     if not rounds:
         return False
-    behind = replace(node, op=Elementwise(Epilogue(steps[rounds[-1] + 1 :])))
-    return tail.after(behind).has_zero(ROUNDED[:, None] * ones)
+    after = replace(node, op=Elementwise(Epilogue(steps[rounds[-1] + 1 :])))
+    return tail.after(after).has_zero(ROUNDED[:, None] * ones)
 
 
 def _tried(tail: Tail, values: NDArray[np.floating]) -> Occurrence:
@@ -148,7 +148,7 @@ def _tried(tail: Tail, values: NDArray[np.floating]) -> Occurrence:
 
 
 def _arranged(graph: Graph, node: Node, tail: Tail, channels: int, known: Known) -> Occurrence:
-    """Behind layers that move values around, or combine them."""
+    """After layers that move values around, or combine them."""
     op = node.op
     zero = np.zeros((1, channels))
     if isinstance(op, Reshape):

@@ -1,7 +1,7 @@
 """Networks with seeded weights, as source graphs and files: no framework, no download.
 
 ``NETWORKS`` maps a name to a definition: ``NETWORKS["alexnet"]("binary")`` is the source graph of
-the network, ``("float")`` that of its float twin, the same layers with real weights and ReLU for
+the network, ``("float")`` that of its float twin, the same layers with float weights and ReLU for
 the sign; ``.facts()`` are its shapes and costs. ``build`` writes a ``.pbit`` file::
 
     from phonebit.models.networks import build
@@ -10,7 +10,7 @@ the sign; ``.facts()`` are its shapes and costs. ``build`` writes a ``.pbit`` fi
     build("yolov2_tiny", "twin.pbit", form="float")
 
 The weights are random numbers from a fixed seed: good for measuring speed, size and equality of
-engines, of no use for classifying pictures.
+engines, of no use for classifying images.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NETWORKS: Final[dict[str, Definition]] = {
     "vgg_small": Definition(vgg_small, "f32", "Zhang et al. 2018"),
 }
 INPUT_RANGE: Final = (-1.0, 1.0)
-"""What levels 0 and 255 of a picture are to every one of them."""
+"""What levels 0 and 255 of an image are to every one of them."""
 
 
 def build(
@@ -65,8 +65,8 @@ def build(
     Args:
         name: one of ``NETWORKS``.
         path: the file; an existing ``.pbit`` file is replaced only when the new one is complete.
-        form: "binary", or "float": the twin with real weights and activations.
-        float_weights: how real weights are stored: "f32", or rounded to "f16" or "i8".
+        form: "binary", or "float": the twin with float weights and activations.
+        float_weights: how float weights are stored: "f32", or rounded to "f16" or "i8".
         replace_any: also replace a file that is no ``.pbit`` file.
 
     Returns:
@@ -90,8 +90,8 @@ def converted(
 ) -> Conversion:
     """One of the networks as ``build`` writes it, in memory; see there.
 
-    The binary networks whose first weights are signs read levels of a picture, the others and all
-    float twins real values of -1..1.
+    The binary networks whose first weights are signs read levels of an image, the others and all
+    float twins float values of -1..1.
     """
     if name not in networks:
         known = ", ".join(networks)

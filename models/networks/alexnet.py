@@ -7,12 +7,12 @@ from phonebit.models.networks.builder import Form, NetworkBuilder
 
 
 def alexnet(form: Form = "binary") -> Graph:
-    """227x227x3 -> 1000 classes. Picture and first weights: 8 bits by signs; last layer real.
+    """227x227x3 -> 1000 classes. Image and first weights: 8 bits by signs; last layer real.
 
     Source: PhoneBit (DATE 2020), section VII and table II (249.5 MB as float32).
     """
     net = NetworkBuilder("alexnet", form)
-    x = net.conv("conv1", net.picture(227, 227), 96, 11, stride=4)
+    x = net.conv("conv1", net.image(227, 227), 96, 11, stride=4)
     x = net.activate("sign1", net.batch_norm("bn1", x, pool=9))
     x = net.max_pool("pool1", x, 3, 2)
     x = net.conv("conv2", x, 256, 5, padding=2)

@@ -13,7 +13,7 @@ def birealnet18(form: Form = "binary") -> Graph:
 
     The float twin has the same blocks with ReLU for the sign: ResNet-18 with a shortcut around
     each convolution. A filter's scale, its weights' mean magnitude in training, is part of the
-    batch normalization behind it.
+    batch normalization after it.
 
     Source: Bi-Real Net (ECCV 2018), figure 2 and section 4; larq-zoo's BiRealNet.
     """
@@ -22,7 +22,7 @@ def birealnet18(form: Form = "binary") -> Graph:
 
 def birealnet(net: NetworkBuilder, stages: tuple[int, ...]) -> Graph:
     """The same with other numbers of blocks: sign, 3x3 convolution, normalization, + shortcut."""
-    x = net.conv("conv1", net.picture(224, 224), WIDTHS[0], 7, stride=2, padding=3, real=True)
+    x = net.conv("conv1", net.image(224, 224), WIDTHS[0], 7, stride=2, padding=3, real=True)
     x = net.max_pool("pool1", net.batch_norm("bn1", x, pool=9), 3, 2, padding=1)
     for stage, (width, blocks) in enumerate(zip(WIDTHS, stages, strict=True), 1):
         for block in range(1, blocks + 1):

@@ -2,11 +2,11 @@
 
 A definition is a function that calls the methods below in the order of the layers. In the form
 "binary" a convolution reads signs and holds weights of -1 and +1; in the form "float", its twin,
-it reads what the activation leaves of real numbers and holds real weights. Both have the same
+it reads what the activation leaves of real numbers and holds float weights. Both have the same
 layers and parameter counts. No framework is needed: the graph is what an importer would give.
 
 Numbers are drawn as training leaves them: a batch normalization's statistics follow what it reads
-(``moments.py``), and shifts make about half of the bits behind a max-pool +1; otherwise deep layers
+(``moments.py``), and shifts make about half of the bits after a max-pool +1; otherwise deep layers
 would see constant maps. The form "outline" is the binary network without numbers: shapes, costs and
 parameter counts of the largest network in milliseconds.
 """
@@ -39,7 +39,7 @@ from phonebit.models.networks.moments import Moments, moments_of
 Form = Literal["binary", "float", "outline"]
 Activation = Literal["relu", "leaky_relu"]
 
-PICTURE: Final = "picture"
+IMAGE: Final = "picture"
 LEAKY_SLOPE: Final = 0.1
 """Of darknet's leaky ReLU."""
 EPSILON: Final = 1e-3
@@ -81,11 +81,11 @@ class NetworkBuilder:
         """(height, width, channels) of a value."""
         return self.graph.types[value].shape
 
-    def picture(self, height: int, width: int, channels: int = 3) -> str:
-        """The input, real values of -1..1 (level u stands for (2 u - 255) / 255)."""
-        self.graph.inputs.append(PICTURE)
-        self.graph.types[PICTURE] = TensorType((height, width, channels), DataType.F32)
-        return self._node(PICTURE, Input())
+    def image(self, height: int, width: int, channels: int = 3) -> str:
+        """The input, float values of -1..1 (level u stands for (2 u - 255) / 255)."""
+        self.graph.inputs.append(IMAGE)
+        self.graph.types[IMAGE] = TensorType((height, width, channels), DataType.F32)
+        return self._node(IMAGE, Input())
 
     def conv(
         self,
@@ -109,10 +109,10 @@ class NetworkBuilder:
             filters: output channels.
             kernel: height and width of the window, one number where they are the same.
             stride: in both directions.
-            padding: taps beside the map on all sides, or (top, left, bottom, right).
-            pad_value: what those count as where the input is signs; real values are padded with 0.
+            padding: taps around the map on all sides, or (top, left, bottom, right).
+            pad_value: what those count as where the input is signs; float values are padded with 0.
             groups: of channels.
-            real: real weights in the binary network, too.
+            real: float weights in the binary network, too.
             bias: whether it has one.
 
         Returns:
@@ -144,7 +144,7 @@ class NetworkBuilder:
         Args:
             name: of the layer.
             x: what it reads.
-            pool: taps of the max-pool behind it, 1: none. Half of the maxima then are above 0.
+            pool: taps of the max-pool after it, 1: none. Half of the maxima then are above 0.
         """
         channels = self.shape(x)[2]
         if self.form == "outline":

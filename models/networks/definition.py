@@ -17,10 +17,10 @@ class NetworkFacts:
 
     Attributes:
         input_shape: (height, width, channels).
-        input_dtype: what the binary network's file reads: "u8" (levels of a picture) or "f32".
+        input_dtype: what the binary network's file reads: "u8" (levels of an image) or "f32".
         output_shape: (height, width, channels).
         parameters: trained numbers, statistics of batch normalizations included.
-        macs: multiply-accumulates for one picture.
+        macs: multiply-accumulates for one image.
         binary_macs: those of them that multiply -1/+1 by -1/+1 in the binary network.
         source: the paper that it comes from.
     """
@@ -46,7 +46,7 @@ class Definition:
     Attributes:
         layers: function that builds the graph in a form.
         input_dtype: what the binary network's file reads: "u8" where the first weights are -1 and
-            +1, so that sums over a picture's levels are integers; else "f32".
+            +1, so that sums over an image's levels are integers; else "f32".
         source: the paper that it comes from.
     """
 

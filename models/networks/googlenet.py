@@ -18,7 +18,7 @@ STAGES: tuple[dict[str, Widths], ...] = (
     },
     {"5a": (256, 160, 320, 32, 128, 128), "5b": (384, 192, 384, 48, 128, 128)},
 )
-"""Filters of each block: 1x1; 3x3's reduction, 3x3; 5x5's reduction, 5x5; behind the pool."""
+"""Filters of each block: 1x1; 3x3's reduction, 3x3; 5x5's reduction, 5x5; after the pool."""
 CEIL = (0, 0, 1, 1)
 """Padding that makes a 3x3 pool with stride 2 halve a map of even size."""
 
@@ -32,7 +32,7 @@ def googlenet(form: Form = "binary") -> Graph:
     Source: Going deeper with convolutions (CVPR 2015), table 1; units of XNOR-Net (ECCV 2016).
     """
     net = NetworkBuilder("googlenet", form)
-    x = net.conv("conv1", net.picture(224, 224), 64, 7, stride=2, padding=3, real=True)
+    x = net.conv("conv1", net.image(224, 224), 64, 7, stride=2, padding=3, real=True)
     x = net.max_pool("pool1", x, 3, 2, CEIL)
     x = _unit(net, "conv2_reduce", x, 64, 1)
     x = _unit(net, "conv2", x, 192, 3)

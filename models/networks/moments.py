@@ -1,4 +1,4 @@
-"""Mean and variance that every channel of a value has on random pictures, layer by layer.
+"""Mean and variance that every channel of a value has on random images, layer by layer.
 
 Batch normalizations follow them, as training's follow their batches. Sums count as Gaussian, and
 elements of a window as independent unless a pool made them overlap, which holds for seeded weights

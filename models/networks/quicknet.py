@@ -30,7 +30,7 @@ def quicknet_large(form: Form = "binary", size: int = 224) -> Graph:
 
 
 def _network(net: NetworkBuilder, blocks: tuple[int, ...], size: int) -> Graph:
-    x = _stem(net, net.picture(size, size))
+    x = _stem(net, net.image(size, size))
     for section, (width, count) in enumerate(zip(WIDTHS, blocks, strict=True), 1):
         if section > 1:
             x = _transition(net, f"transition{section}", x, width)

@@ -14,7 +14,7 @@ def vgg16(form: Form = "binary") -> Graph:
     Source: PhoneBit (DATE 2020), section VII and table II (553.4 MB as float32).
     """
     net = NetworkBuilder("vgg16", form)
-    x = net.picture(224, 224)
+    x = net.image(224, 224)
     for stage, (filters, count) in enumerate(STAGES, 1):
         for index in range(1, count + 1):
             layer = f"{stage}_{index}"

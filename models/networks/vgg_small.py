@@ -1,4 +1,4 @@
-"""VGG-small for pictures of 32x32 (Zhang et al., 2018): six convolutions, one dense layer."""
+"""VGG-small for images of 32x32 (Zhang et al., 2018): six convolutions, one dense layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def vgg_small(form: Form = "binary") -> Graph:
     Source: LQ-Nets (ECCV 2018), section 4.2, the network for CIFAR-10.
     """
     net = NetworkBuilder("vgg_small", form)
-    x = net.picture(32, 32)
+    x = net.image(32, 32)
     for stage, filters in enumerate(WIDTHS, 1):
         for index in (1, 2):
             layer = f"{stage}_{index}"

@@ -7,7 +7,7 @@ from phonebit.models.networks.builder import Form, NetworkBuilder
 
 FILTERS = (16, 32, 64, 128, 256, 512, 1024, 1024)
 POOLED = 6
-"""So many layers have a 2x2 max-pool behind them; the last of these has stride 1."""
+"""So many layers have a 2x2 max-pool after them; the last of these has stride 1."""
 
 
 def yolov2_tiny(form: Form = "binary", size: int = 416) -> Graph:
@@ -17,7 +17,7 @@ def yolov2_tiny(form: Form = "binary", size: int = 416) -> Graph:
     yolov2-tiny-voc.cfg, whose sixth pool keeps the size by one more row and column.
     """
     net = NetworkBuilder("yolov2_tiny", form, "leaky_relu")
-    x = net.picture(size, size)
+    x = net.image(size, size)
     for index, filters in enumerate(FILTERS, 1):
         pooled = index <= POOLED
         x = net.conv(f"conv{index}", x, filters, 3, padding=1)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from phonebit.errors import DeviceError
 
-LEAST_API: Final = 24
+MIN_API: Final = 24
 """Android 7.0, for which the native tools are built."""
 
 
@@ -49,10 +49,10 @@ class Phone:
                 got=f"{level!r} and {abis!r}",
                 hint="see `adb shell getprop`; is it Android?",
             )
-        if int(level) < LEAST_API:
+        if int(level) < MIN_API:
             raise DeviceError(
                 "the device's Android is too old",
-                expected=f"API level {LEAST_API} (Android 7.0) or later",
+                expected=f"API level {MIN_API} (Android 7.0) or later",
                 got=f"API level {level}",
             )
         return cls(

@@ -62,7 +62,7 @@ def run_tool(
 
 
 def _reason(tool: str, failed: Finished) -> str:
-    """What the program says behind its name, in one or more lines at the end of all messages.
+    """What the program says after its name, in one or more lines at the end of all messages.
 
     A program that was ended could not say anything: its last line tells how far it came.
     """

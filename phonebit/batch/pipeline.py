@@ -201,7 +201,7 @@ def _predicted(
             expected=f"{workers.cpus} CPUs and {workers.gpus:g} GPUs",
             got=f"{have.get('CPU', 0):g} CPUs and {have.get('GPU', 0):g} GPUs",
         )
-    most = min(int(room), workers.actors or int(room))
+    maximum = min(int(room), workers.actors or int(room))
     with warnings.catch_warnings():
         # Ray 2.60 deprecates the argument without a successor; pyproject.toml excludes the
         # versions that lack it. Without a limit, an image that ends its process is tried for ever.
@@ -216,7 +216,7 @@ def _predicted(
             num_gpus=workers.gpus or None,
             compute=ActorPoolStrategy(
                 min_size=1,
-                max_size=most,
+                max_size=maximum,
                 # An image that waits in a process when another ends it would lose an attempt, too.
                 max_tasks_in_flight_per_actor=1 if workers.batch == 1 else None,
             ),

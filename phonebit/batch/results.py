@@ -29,7 +29,7 @@ Rows = Mapping[str, Sequence[Any]]
 
 
 class ResultFolder:
-    """Rows written as ``part-*.parquet`` or ``part-*.jsonl``, one an image.
+    """Rows written as ``part-*.parquet`` or ``part-*.jsonl``, one per image.
 
     Attributes:
         rows: added by this object.

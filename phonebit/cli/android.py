@@ -119,7 +119,7 @@ def bench(
         typer.Option(
             "--phone",
             metavar="PHONE",
-            help="Show this phone's estimate beside the measurement; see `estimate`.",
+            help="Show this phone's estimate next to the measurement; see `estimate`.",
             show_default="by the chip, if it is known",
         ),
     ] = None,
@@ -129,7 +129,7 @@ def bench(
     """Measure a network on the phone: latency, throughput, energy.
 
     Pushes missing files first. The modelled time of a known phone is shown
-    beside the measured one.
+    next to the measured one.
     """
     from phonebit.android.benching import bench_on_phone
     from phonebit.cli.estimate import total_text
@@ -212,7 +212,7 @@ def collect(
 
 
 def _tool_flags(options: Mapping[str, object]) -> list[str]:
-    """As native tools take them: values behind their names, True alone; False and None not."""
+    """As native tools take them: values after their names, True alone; False and None not."""
     flags = []
     for name, value in options.items():
         if value is not None and value is not False:

@@ -80,7 +80,7 @@ def bench_inputs(
 
     Args:
         network: the loaded file.
-        batch: inputs a run.
+        batch: inputs per run.
         image: the image that every input is, or None: random ones.
         flags: what the image becomes, beyond the file's own rule.
 

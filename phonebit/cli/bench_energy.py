@@ -1,4 +1,4 @@
-"""``phonebit bench --energy``: what a frame costs, beside how long it takes."""
+"""``phonebit bench --energy``: what a frame costs, and how long it takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from phonebit.network import Network
 
-LEAST_S = 3.0
+MIN_S = 3.0
 """Length of a measurement unless told otherwise."""
 
 
@@ -41,7 +41,7 @@ class EnergyFlags:
             "--energy-seconds",
             metavar="S",
             help="Minimum measuring time.",
-            show_default=f"{LEAST_S:g}",
+            show_default=f"{MIN_S:g}",
         ),
     ] = None
     idle: Annotated[
@@ -80,7 +80,7 @@ def bench_energy(
     """
     from phonebit.energy import EnergyError, NoSourceError, measure
 
-    seconds = LEAST_S if flags.energy_seconds is None else flags.energy_seconds
+    seconds = MIN_S if flags.energy_seconds is None else flags.energy_seconds
     source = flags.energy_source or "auto"
     with progress("measuring energy", None, quiet=quiet):
         try:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.bench_energy import print_energy
-from phonebit.cli.run import served_by
+from phonebit.cli.run import device_text
 from phonebit.display import count_text
 from phonebit.display import escape_markup as escape
 from phonebit.layer_info import OUTSIDE, outside_layers_ms
@@ -22,9 +22,9 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
         console: where to.
         document: what --json prints.
     """
-    served = served_by(document["device"], document["isa"], document["threads"])
+    device = device_text(document["device"], document["isa"], document["threads"])
     console.print(
-        f"[bold]{escape(document['file'])}[/]  {escape(served)}, "
+        f"[bold]{escape(document['file'])}[/]  {escape(device)}, "
         f"batch {document['batch']}, {document['runs']} runs after {document['warmup']}",
         soft_wrap=True,
     )
@@ -32,8 +32,8 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
         f"median [bold]{document['median_ms']:.3f} ms[/]   min {document['min_ms']:.3f} ms   "
         f"p90 {document['p90_ms']:.3f} ms   [bold]{document['fps']:,.0f} FPS[/]"
     )
-    _print_trial(console, document["coexec"])
-    _print_canary(console, document["canary"])
+    _print_auto_selection(console, document["coexec"])
+    _print_noise_probe(console, document["canary"])
     if "thermal" in document:
         _print_heat(console, document["thermal"])
     if "energy" in document:
@@ -43,7 +43,7 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
         console.print(_profile_table(document["layers"], outside_layers_ms(document)))
 
 
-def _print_trial(console: Console, coexec: dict[str, Any]) -> None:
+def _print_auto_selection(console: Console, coexec: dict[str, Any]) -> None:
     """Of a plan that the file brings; nothing elsewhere."""
     names = {"plan_ms": "the plan", "cpu_ms": "the CPU alone", "gpu_ms": "the GPU alone"}
     times = {name: coexec[key] for key, name in names.items() if coexec.get(key)}
@@ -55,17 +55,18 @@ def _print_trial(console: Console, coexec: dict[str, Any]) -> None:
     elif coexec["is_on_gpu_alone"]:
         runner = "the GPU alone"
     found = ", ".join(f"{name} {ms:.3f} ms" for name, ms in times.items())
-    console.print(f"trial: {found}; measured: [bold]{runner}[/]", soft_wrap=True)
+    console.print(f"auto-selection: {found}; measured: [bold]{runner}[/]", soft_wrap=True)
 
 
-def _print_canary(console: Console, canary: dict[str, Any]) -> None:
+def _print_noise_probe(console: Console, canary: dict[str, Any]) -> None:
     ratio = f"a fixed loop's p90 was {canary['p90_over_min']:.2f} x its minimum"
     if canary["disturbed"]:
         console.print(
-            f"[yellow]canary: the machine was disturbed ({ratio}): trust min and ratios only[/]"
+            f"[yellow]noise probe: the machine was disturbed ({ratio}): "
+            "trust min and ratios only[/]"
         )
     else:
-        console.print(f"[dim]canary: the machine was steady ({ratio})[/]")
+        console.print(f"[dim]noise probe: the machine was steady ({ratio})[/]")
 
 
 def _print_heat(console: Console, thermal: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Classification:
-    """One image's result; latency is the median of its forward passes alone."""
+    """One image's result; latency is the median of its inferences alone."""
 
     image: Path
     changes: tuple[str, ...]
@@ -81,7 +81,7 @@ def timed_forward(network: Network, image: ImageInput) -> tuple[NDArray[np.float
     """Run one image through a network of one output.
 
     The first pass through a network touches its weights for the first time and wakes its threads,
-    so the latency is the median of the passes after it.
+    so the latency is the median of the inferences after it.
 
     Returns:
         The output without the batch, and the latency in ms.

@@ -35,7 +35,7 @@ class ZeroRule(StrEnum):
 
 
 class WeightType(StrEnum):
-    """How the weights of real layers are stored."""
+    """How the weights of full-precision layers are stored."""
 
     f32 = "f32"
     f16 = "f16"

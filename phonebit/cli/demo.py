@@ -19,7 +19,7 @@ from rich.table import Table
 from phonebit.cli.classify import Classification, classify
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
-from phonebit.cli.run import served_by
+from phonebit.cli.run import device_text
 from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import ModelFormatError
@@ -42,7 +42,7 @@ class DemoResult:
         file_bytes: size of the converted file.
         convert_s: seconds that the conversion took, its checks included.
         binary_mac_share: part of the multiply-accumulates that is binary, 0..1.
-        results: one an image, with the class that its file name promises.
+        results: one per image, with the class that its file name promises.
     """
 
     source_bytes: int
@@ -73,7 +73,7 @@ def demo(
             target.stat().st_size,
             seconds,
             float(report.binary_mac_share),
-            _classify_all(network, folder / "pictures"),
+            _classify_all(network, folder / "images"),
         )
         if as_json:
             print_json(_document(network, result))
@@ -179,8 +179,8 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
         f"   {result.right} of {len(result.results)} right, {latency_ms:.3f} ms per image; "
         f"{100 * TEST_ACCURACY:.2f} % of all {TEST_IMAGES:,} test images"
     )
-    served = served_by(network.device, network.isa, network.threads)
-    console.print(f"[bold]3  where[/]    {escape(served)}; kernels:")
+    device = device_text(network.device, network.isa, network.threads)
+    console.print(f"[bold]3  where[/]    {escape(device)}; kernels:")
     for kernel, count in Counter(layer.kernel for layer in network.layers).most_common():
         console.print(f"   {count:3d} x {escape(kernel)}")
     console.print("[bold]4  try next[/]")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Detections:
-    """One image's result; latency is the median of its forward passes alone.
+    """One image's result; latency is the median of its inferences alone.
 
     ``drawn`` is the file that shows the boxes, if there is one.
     """

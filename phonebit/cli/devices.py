@@ -16,7 +16,7 @@ from phonebit.devices.opencl import first_real_gpu, opencl_devices, opencl_error
 from phonebit.devices.runtime import (
     forced_isa,
     instruction_sets,
-    serving_isa,
+    isa_in_use,
     usable_cores,
 )
 from phonebit.devices.thread_count import default_threads
@@ -59,7 +59,7 @@ def machine() -> dict[str, Any]:
         "cores": usable_cores(),
         "default_threads": asdict(default_threads()),
         "isas": [asdict(isa) for isa in known],
-        "serving": serving_isa(known),
+        "serving": isa_in_use(known),
         "forced_by_environment": forced_isa(),
         "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
         "opencl": [_describe(device) for device in found],
@@ -84,7 +84,7 @@ def _print(console: Console, document: dict[str, Any]) -> None:
         console.print(f"[bold]gpu[/]  {escape(line.strip())}", soft_wrap=True)
     for device in document["opencl"]:
         console.print()
-        _print_device(console, device, serves=device["device"] == document["auto"])
+        _print_device(console, device, is_in_use=device["device"] == document["auto"])
     console.print()
     _print_energy_sources(console, document["energy"])
 
@@ -97,7 +97,7 @@ def _isa_table(document: dict[str, Any]) -> Table:
     for isa in document["isas"]:
         note = ""
         if isa["name"] == document["serving"]:
-            note = "[bold green]serves[/]"
+            note = "[bold green]in use[/]"
             if document["auto"] != "cpu":
                 note += " device cpu"
             note += f" (forced by PHONEBIT_CPU={forced})" if forced else ""
@@ -106,11 +106,11 @@ def _isa_table(document: dict[str, Any]) -> Table:
     return table
 
 
-def _print_device(console: Console, device: dict[str, Any], serves: bool) -> None:
+def _print_device(console: Console, device: dict[str, Any], is_in_use: bool) -> None:
     kind = "GPU" if device["is_gpu"] else "no GPU"
     console.print(
         f"[bold]{device['device']}[/]  {escape(device['name'])}"
-        + ("  [bold green]serves[/]" if serves else ""),
+        + ("  [bold green]in use[/]" if is_in_use else ""),
         soft_wrap=True,
     )
     console.print(

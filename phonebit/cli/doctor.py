@@ -64,13 +64,13 @@ def doctor(as_json: JsonOption = False) -> None:
     console = output()
     if not as_json:  # at once: a driver may end the process
         _print(console, _lines(document))
-    for device, trial in _trials(document["machine"]):
-        document["demo"][device] = trial
+    for device, outcome in _demo_runs(document["machine"]):
+        document["demo"][device] = outcome
         if not as_json:
-            _print(console, _trial_lines(device, trial))
+            _print(console, _demo_lines(device, outcome))
     if as_json:
         print_json(document)
-    if document["runtime_error"] or any(trial["error"] for trial in document["demo"].values()):
+    if document["runtime_error"] or any(outcome["error"] for outcome in document["demo"].values()):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
@@ -119,7 +119,7 @@ def _program_version(name: str) -> str:
     return next(iter(done.stdout.splitlines()), "")
 
 
-def _trials(here: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _demo_runs(here: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the demo's network does on each device: warnings, and what is wrong or None."""
     from phonebit.network import Network
     from phonebit.network.random_inputs import random_inputs
@@ -181,7 +181,7 @@ def _packages_text(packages: dict[str, str | None]) -> str:
 def _machine_lines(here: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [
         ("runtime", f"{here['runtime_version']}, cache {here['cache_folder'] or 'none'}"),
-        ("cpu", f"{here['machine']}, {here['cores']} usable cores; {here['serving']} serves"),
+        ("cpu", f"{here['machine']}, {here['cores']} usable cores; {here['serving']}"),
     ]
     if here["opencl_error"]:
         lines.append(("gpu", here["opencl_error"]))
@@ -194,6 +194,6 @@ def _machine_lines(here: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _trial_lines(device: str, trial: dict[str, Any]) -> list[tuple[str, str]]:
-    lines = [(device, f"runs the demo's network: {trial['error'] or 'right'}")]
-    return lines + [(device, f"warning: {text}") for text in trial["warnings"]]
+def _demo_lines(device: str, outcome: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = [(device, f"runs the demo's network: {outcome['error'] or 'right'}")]
+    return lines + [(device, f"warning: {text}") for text in outcome["warnings"]]

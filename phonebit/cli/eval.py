@@ -107,8 +107,8 @@ def evaluate(
             progress=advance,
         )
     if as_json:
-        served = {"device": network.device, "isa": network.isa, "threads": network.threads}
-        more = {**served, "precision": engine.precision, "environment": environment(engine.device)}
+        device = {"device": network.device, "isa": network.isa, "threads": network.threads}
+        more = {**device, "precision": engine.precision, "environment": environment(engine.device)}
         print_json({**found.to_dict(), **more})
     else:
         print_evaluation(output(), found, network)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from phonebit.cli.run import served_by
+from phonebit.cli.run import device_text
 from phonebit.display import escape_markup as escape
 from phonebit.evaluation import Evaluation
 from phonebit.network import Network
@@ -26,10 +26,10 @@ WORST: Final = 10
 
 
 def print_evaluation(console: Console, found: Evaluation, network: Network) -> None:
-    """Metrics, the source beside them, the worst classes, what could not be read."""
+    """Metrics, the source next to them, the worst classes, what could not be read."""
     evaluated = len(found.images) - len(found.errors)
-    served = escape(served_by(network.device, network.isa, network.threads))
-    console.print(f"[bold]{escape(found.data)}[/]  {evaluated:,} images  [dim]{served}[/]")
+    device = escape(device_text(network.device, network.isa, network.threads))
+    console.print(f"[bold]{escape(found.data)}[/]  {evaluated:,} images  [dim]{device}[/]")
     if evaluated:
         console.print(_metrics(found))
         _print_source(console, found, evaluated)

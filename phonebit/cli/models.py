@@ -30,7 +30,7 @@ class ModelForm(StrEnum):
 
 
 class FloatWeights(StrEnum):
-    """How a file holds real weights."""
+    """How a file holds float weights."""
 
     f32 = "f32"
     f16 = "f16"

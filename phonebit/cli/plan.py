@@ -65,7 +65,7 @@ def plan(
 ) -> None:
     """Plan the co-execution of a network on a CPU and a GPU.
 
-    The plan is stored in the file, beside plans for other devices, and changes
+    The plan is stored in the file, next to plans for other devices, and changes
     no result. If co-execution does not pay, one processor runs the whole
     network. During the first inferences the runtime compares the plan with
     CPU-only and GPU-only execution and keeps the fastest.

@@ -22,7 +22,7 @@ ROUGH: Final = 0.1
 
 
 def print_report(console: Console, report: PlanReport, layers: Sequence[LayerChoice]) -> None:
-    """Prints the result, behind a table of the layers.
+    """Prints the result, after a table of the layers.
 
     Args:
         console: where.

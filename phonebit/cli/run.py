@@ -136,8 +136,8 @@ def run(
         }
         print_json(document)
     else:
-        served = served_by(network.device, network.isa, network.threads)
-        output().print(f"[dim]{escape(served)}[/]")
+        runner = device_text(network.device, network.isa, network.threads)
+        output().print(f"[dim]{escape(runner)}[/]")
     if failed := sum("error" in document for document in documents):
         report_error(f"{failed} of {len(documents)} images failed")
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -228,6 +228,6 @@ def threads_text(count: int) -> str:
     return f"{count} thread" if count == 1 else f"{count} threads"
 
 
-def served_by(device: str, isa: str, threads: int) -> str:
+def device_text(device: str, isa: str, threads: int) -> str:
     """``cpu:avx512, 2 threads``, or the OpenCL device's name; of a network's properties."""
     return device if isa == "opencl" else f"{device}, {threads_text(threads)}"

@@ -48,7 +48,7 @@ def print_report(console: Console, report: VerificationReport) -> None:
     for device in report.devices:
         _print_end_to_end(console, device.end_to_end, _prefix(device, several))
     for device in report.devices:
-        _print_verdict(console, device, _prefix(device, several))
+        _print_device(console, device, _prefix(device, several))
     if report.passed:
         same = ", the same to the last bit on all devices" if several else ""
         console.print(
@@ -62,7 +62,7 @@ def _prefix(device: DeviceCheck, several: bool) -> str:
     return f"{escape(device.short_name)}: " if several else ""
 
 
-def _print_verdict(console: Console, device: DeviceCheck, prefix: str) -> None:
+def _print_device(console: Console, device: DeviceCheck, prefix: str) -> None:
     first = device.first_mismatch
     if first is not None:
         console.print(

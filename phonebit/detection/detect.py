@@ -22,7 +22,7 @@ class Limits:
     """What counts as found.
 
     Attributes:
-        score: the least objectness times class probability.
+        score: the minimum objectness times class probability.
         overlap: two boxes of one class that overlap by more (intersection over union) are one.
     """
 

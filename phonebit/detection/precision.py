@@ -75,7 +75,7 @@ def mean_average_precision(
         found: what was found, one entry an image.
         truths: what is there, in the same order.
         classes: how many.
-        overlap: least intersection over union.
+        overlap: minimum intersection over union.
 
     Returns:
         The mean over the classes that occur, and each class's value (NaN if it does not occur).
@@ -90,7 +90,7 @@ def mean_average_precision(
 
 
 def coco_precision(found: Sequence[Found], truths: Sequence[Truth], classes: int) -> CocoPrecision:
-    """As COCO measures it: ten overlaps, precision read at 101 recalls, 100 boxes an image.
+    """As COCO measures it: ten overlaps, precision read at 101 recalls, 100 boxes per image.
 
     A box takes the true box of its class that it overlaps most of those that no better one has
     taken. Ignored true boxes may be taken by several, which overlap them by a share of their own
@@ -137,7 +137,7 @@ class _Judged:
         truths: Sequence[Truth],
         index: int,
         match: Callable[[Values, Values, Flags], Match],
-        most: int | None = None,
+        maximum: int | None = None,
     ) -> _Judged:
         total = 0
         scores, rights, kept = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)]
@@ -145,7 +145,7 @@ class _Judged:
             boxes, ignored = truth.of(index)
             total += int(np.count_nonzero(~ignored))
             ranked = sorted((item for item in items if item[0] == index), key=lambda i: -i[1])
-            if not (ranked := ranked[:most]):
+            if not (ranked := ranked[:maximum]):
                 continue
             right, without = match(np.stack([item[2] for item in ranked]), boxes, ignored)
             scores.append(np.array([item[1] for item in ranked]))

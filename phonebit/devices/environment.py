@@ -44,7 +44,7 @@ def commit() -> str:
 
 
 def opencl_context(device: str) -> dict[str, Any]:
-    """The OpenCL device behind "auto", "gpu", "gpu:1", "gpu+cpu", ...; nothing for the CPU.
+    """The OpenCL device that "auto", "gpu", "gpu:1", "gpu+cpu", ...; nothing for the CPU.
 
     Returns:
         "opencl": name, platform, versions of device and driver, and the processor that the driver

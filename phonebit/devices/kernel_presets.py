@@ -1,4 +1,4 @@
-"""Kernel presets: tables of ``bnn_kernels`` whose kernels serve in place of the usual ones."""
+"""Kernel presets: tables of ``bnn_kernels`` whose kernels run in place of the usual ones."""
 
 from __future__ import annotations
 

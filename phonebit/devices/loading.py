@@ -65,7 +65,7 @@ class EngineOptions(TypedDict, total=False):
             pool of CPU threads.
         trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
             plan with either processor alone, and the fastest runs all others. All give the same
-            results. The verdict is kept in the cache folder. A plan that is given here is used
+            results. The choice is kept in the cache folder. A plan that is given here is used
             without comparison.
         cores: which processors those threads stay on, the calling one for the time of a call:
             "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
@@ -187,7 +187,7 @@ def open_engine(
     except DeviceError as error:
         if device != "auto" or not target.is_opencl:
             raise
-        notes.append(f"the CPU serves, since {target.device} cannot: {error}")
+        notes.append(f"the CPU runs it, since {target.device} cannot: {error}")
         engine = _open(path, Target("cpu"), options, notes)
     took_ms = 1e3 * (time.perf_counter() - begin)
     _log.info("loaded %s on %s, threads=%d, %.1f ms", path, engine.device, engine.threads, took_ms)

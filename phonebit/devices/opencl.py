@@ -1,4 +1,4 @@
-"""OpenCL as Python sees it: which loader library the runtime uses, and the devices behind it.
+"""OpenCL as Python sees it: which loader library the runtime uses, and the devices that it finds.
 
 The runtime finds OpenCL with dlopen. Where pyopencl is installed it must use the loader that
 pyopencl uses: then handles can be exchanged, and the PoCL of ``pyopencl[pocl]``, which only the
@@ -93,7 +93,7 @@ def _bundled_library(folder: Path) -> Path | None:
 
 
 def _prepare_bundled(library: Path) -> None:
-    """Let the loader of pyopencl's wheel find the drivers beside it, as it does for pyopencl.
+    """Let the loader of pyopencl's wheel find the drivers next to it, as it does for pyopencl.
 
     It reads ``$PYOPENCL_HOME/.libs/*.icd``, which pyopencl's import sets, and opens the drivers by
     their bare names, which the search path of pyopencl's extension module resolves. Without that

@@ -47,7 +47,7 @@ def forced_isa() -> str | None:
     return os.environ.get(FORCING_VARIABLE) or None
 
 
-def serving_isa(known: list[InstructionSet]) -> str:
+def isa_in_use(known: list[InstructionSet]) -> str:
     """The instruction set that device "cpu" stands for.
 
     Args:

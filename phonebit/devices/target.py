@@ -52,7 +52,7 @@ def find_target(device: DeviceLike) -> Target:
     Args:
         device: "auto": the first GPU of OpenCL, otherwise the CPU; "cpu", or "cpu:<instruction
             set>"; "gpu" or "gpu:<n>": that device of ``phonebit devices``, which lists GPUs first
-            and other OpenCL devices, such as PoCL, behind them; "gpu+cpu": an OpenCL device and the
+            and other OpenCL devices, such as PoCL, after them; "gpu+cpu": an OpenCL device and the
             CPU together, each of which may be more precise ("gpu:1+cpu:avx2"); or a pyopencl
             Device, Context with one device, or in-order CommandQueue.
 

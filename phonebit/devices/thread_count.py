@@ -1,4 +1,4 @@
-"""How many CPU threads an inference has when the caller names no number."""
+"""The number of CPU threads of an inference when the caller names no number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ThreadCount:
 
 
 def default_threads(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> ThreadCount:
-    """The least of what affinity, the CPU quota and OMP_NUM_THREADS allow.
+    """The minimum of what affinity, the CPU quota and OMP_NUM_THREADS allow.
 
     A quota is rounded down: threads beyond it do not compute sooner, they are all stopped together
     in the middle of an inference until the quota's next period.

@@ -1,7 +1,7 @@
 """Which kernel, with which parameters, is fastest for each layer: how candidates are searched.
 
 Every measurement comes from the runtime (device events); this file decides what to measure. A
-candidate whose results are not equal to those of the serving kernel is never chosen.
+candidate whose results are not equal to those of the kernel in use is never chosen.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Level = Literal["rapid", "normal", "exhaustive"]
 
 REPEATS = 10
 """Runs of a candidate, of which the median counts."""
-DUEL_ROUNDS = 3
-"""In the end the best candidate and the serving one take turns this often; the minimum counts."""
-LEAST_GAIN = 0.02
-"""A candidate replaces the serving one only if it takes this much less time: noise is no gain."""
+COMPARISON_ROUNDS = 3
+"""In the end the best candidate and the one in use take turns this often; the minimum counts."""
+MIN_GAIN = 0.02
+"""A candidate replaces the one in use only if it takes this much less time: noise is no gain."""
 BATCHES = (1, 32)
 """Where no batch size matters more: one image, and as many as keep the largest GPUs busy."""
 LARGE_BATCH_REPEATS = 3
 """Runs in a turn at a batch size that was not searched at: each is long."""
-MOST_DUELS = 3
-"""Candidates that may challenge the serving one, the fastest first, until one replaces it."""
+MAX_COMPARISONS = 3
+"""Candidates that may challenge the one in use, the fastest first, until one replaces it."""
 DESCENT_LIMIT = 2.0
 """Level normal refines the kernels whose first candidate is within this factor of the best."""
 
@@ -45,7 +45,7 @@ class TunableNetwork(Protocol):
         """The ops in execution order."""
 
     def candidates(self, index: int) -> list[str]:
-        """See ``Network``; what serves now comes first."""
+        """See ``Network``; what is in use comes first."""
 
     def measure_choice(
         self, index: int, choice: str, batch: int = 1, repeats: int = 10
@@ -62,7 +62,7 @@ class LayerTuning:
 
     Attributes:
         layers: the layers that have it.
-        before: the choice that served.
+        before: the choice that was in use.
         after: the fastest choice; the same where nothing was faster.
         before_ms: time of the first, taken in turns with the second.
         after_ms: time of the second.
@@ -161,7 +161,7 @@ def tune(
 
 
 def tunable_layers(network: TunableNetwork) -> list[list[int]]:
-    """Layers that have a choice, those together that one line of a tuning table serves.
+    """Layers that have a choice, those together that one line of a tuning table is for.
 
     Args:
         network: loaded on an OpenCL device.
@@ -190,7 +190,7 @@ def tune_layers(
         network: loaded on an OpenCL device.
         level: "rapid": each kernel with its default parameters; "normal": from the best of those,
             one parameter at a time; "exhaustive": every candidate.
-        batches: batch sizes. Times are those of the first; a choice that is slower than the serving
+        batches: batch sizes. Times are those of the first; a choice that is slower than the one
             one at another does not replace it.
         progress: called with a text after each measurement.
 
@@ -198,7 +198,7 @@ def tune_layers(
         One result for each group of ``tunable_layers``.
 
     Raises:
-        DeviceError: if the serving choice of a layer cannot be measured.
+        DeviceError: if the choice in use of a layer cannot be measured.
     """
     for group in tunable_layers(network):
         yield _Search(network, group, batches, progress).run(level)
@@ -220,15 +220,15 @@ class _Search:
         self._progress = progress
         self._candidates = _common_candidates(network, group)
         self._times: dict[KernelChoice, float] = {}
-        self._serving = next(iter(self._candidates))  # the runtime lists it first
+        self._chosen = next(iter(self._candidates))  # the runtime lists it first
         self._result = LayerTuning(
-            [network.layers[index].name for index in group], self._candidates[self._serving]
+            [network.layers[index].name for index in group], self._candidates[self._chosen]
         )
 
     def run(self, level: Level) -> LayerTuning:
-        """Search, let the best and the serving choice take turns, and report."""
-        if self._time(self._serving) == inf:
-            text = self._candidates[self._serving]
+        """Search, let the best and the choice in use take turns, and report."""
+        if self._time(self._chosen) == inf:
+            text = self._candidates[self._chosen]
             raise DeviceError(
                 f"the serving kernel cannot be measured: {self._result.refused[text]}",
                 where=f"layer '{self._result.layers[0]}', {text}",
@@ -249,13 +249,13 @@ class _Search:
         return self._result
 
     def _starts(self) -> list[KernelChoice]:
-        """For each kernel the candidate with the most parameters at their defaults; what serves."""
+        """Per kernel the candidate with most parameters at their defaults; the one in use."""
         best: dict[str, KernelChoice] = {}
         for choice in self._candidates:
             known = best.get(choice.kernel)
             if known is None or choice.defaults > known.defaults:
                 best[choice.kernel] = choice
-        return list(dict.fromkeys([self._serving, *best.values()]))
+        return list(dict.fromkeys([self._chosen, *best.values()]))
 
     def _descend(self, start: KernelChoice) -> None:
         """Coordinate descent: the best value of one parameter after the other, while it helps."""
@@ -293,29 +293,29 @@ class _Search:
         return latency_ms
 
     def _decide(self) -> None:
-        """The fastest candidate that wins against the serving one; that one if none does."""
-        best, times = self._serving, (self._times[self._serving],) * 2
-        limit = (1 - LEAST_GAIN) * times[0]
+        """The fastest candidate that wins against the one in use; that one if none does."""
+        best, times = self._chosen, (self._times[self._chosen],) * 2
+        limit = (1 - MIN_GAIN) * times[0]
         faster = [choice for choice, latency_ms in self._times.items() if latency_ms <= limit]
-        for choice in sorted(faster, key=self._times.__getitem__)[:MOST_DUELS]:
-            duel = self._duel(choice, self._batch, 2 * REPEATS)
-            if duel[1] > (1 - LEAST_GAIN) * duel[0]:
-                times = duel[0], duel[0]
+        for choice in sorted(faster, key=self._times.__getitem__)[:MAX_COMPARISONS]:
+            pair = self._compare(choice, self._batch, 2 * REPEATS)
+            if pair[1] > (1 - MIN_GAIN) * pair[0]:
+                times = pair[0], pair[0]
             elif all(self._is_no_slower(choice, batch) for batch in self._other_batches):
-                best, times = choice, duel
+                best, times = choice, pair
                 break
         result = self._result
         result.before_ms, result.after_ms = times
         result.after = self._candidates[best]
         result.line = self._network.tuning_line(self._index, result.after)
 
-    def _duel(self, choice: KernelChoice, batch: int, repeats: int) -> tuple[float, float]:
-        """Milliseconds of the serving choice and of another, in turns."""
+    def _compare(self, choice: KernelChoice, batch: int, repeats: int) -> tuple[float, float]:
+        """Milliseconds of the choice in use and of another, in turns."""
         rounds = [
-            (self._measure(self._serving, batch, repeats), self._measure(choice, batch, repeats))
-            for _ in range(DUEL_ROUNDS)
+            (self._measure(self._chosen, batch, repeats), self._measure(choice, batch, repeats))
+            for _ in range(COMPARISON_ROUNDS)
         ]
-        # Once unequal or failed is too often: such a choice must not serve.
+        # Once unequal or failed is too often: such a choice must not be used.
         unsound = any(after == inf for _, after in rounds)
         return min(before for before, _ in rounds), (
             inf if unsound else min(after for _, after in rounds)
@@ -323,14 +323,14 @@ class _Search:
 
     def _is_no_slower(self, choice: KernelChoice, batch: int) -> bool:
         try:
-            before_ms, after_ms = self._duel(choice, batch, LARGE_BATCH_REPEATS)
+            before_ms, after_ms = self._compare(choice, batch, LARGE_BATCH_REPEATS)
         except InputError:  # the device has no memory for so many
             return True
-        return after_ms <= (1 + LEAST_GAIN) * before_ms
+        return after_ms <= (1 + MIN_GAIN) * before_ms
 
 
 def _common_candidates(network: TunableNetwork, group: Sequence[int]) -> dict[KernelChoice, str]:
-    """Candidates of the first layer that serve the others too: one line is for all of them."""
+    """Candidates of the first layer that suit the others too: one line is for all of them."""
     first, *others = group
     common = {KernelChoice.parse(text): text for text in network.candidates(first)}
     for index in others:

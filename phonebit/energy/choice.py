@@ -1,4 +1,4 @@
-"""Which source measures the processor that serves a network."""
+"""Which source measures the processor that runs a network."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def choose_source(device: str, findings: Sequence[Finding], wanted: str = "auto"
     """Find the source for a network.
 
     Args:
-        device: what serves the network, as ``Network.device`` says.
+        device: what runs the network, as ``Network.device`` says.
         findings: of ``discover``.
-        wanted: "auto": the one that sees this device and the least beside; or a source's name, or
-            a kind: "rapl", "nvml", "nvml:1".
+        wanted: "auto": the one that sees this device and as little else as possible; or a source's
+            name, or a kind: "rapl", "nvml", "nvml:1".
 
     Returns:
         The source, and why it was chosen, for people.

@@ -67,7 +67,8 @@ def discover(root: str | Path = "/") -> list[Finding]:
         root: of the file system in which to look; NVML is asked wherever it is.
 
     Returns:
-        A finding for each kind, those first that measure the least beside the processor.
+        A finding for each kind, those first that measure as little as possible besides the
+        processor.
 
     Raises:
         DeviceError: if the compiled module cannot be loaded.

@@ -57,8 +57,8 @@ class EnergySource(ABC):
         description: what it is, for people.
         rails: in the order of the readings.
         kind: "counter": readings are mJ that only grow; "power": readings are mW.
-        unit_mj: least step of a counter that its interface can show; 0 of a power source. What it
-            really does is measured: most counters move in larger steps.
+        unit_mj: smallest step of a counter that its interface can show; 0 of a power source. What
+            it really does is measured: most counters move in larger steps.
         period_s: pace at which it is worth reading.
     """
 

@@ -31,7 +31,7 @@ class CpuWork:
     """A layer on a core.
 
     Args:
-        kernel: Which serves.
+        kernel: Which one runs.
         cycles: None: the table does not have the kernel.
     """
 

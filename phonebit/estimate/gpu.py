@@ -2,7 +2,7 @@
 
 `python -m benchmarks.phones.gpu_table` makes the table: it compiles the kernels that the tuning
 table picks for layers of networks, weighs instructions by how often their loops run, and fits
-numbers for ``1``, a tap of the window, and a pass of the innermost loop.
+numbers for ``1``, a tap of the window, and a turn of the innermost loop.
 """
 
 from __future__ import annotations

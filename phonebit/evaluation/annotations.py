@@ -79,7 +79,7 @@ def _read(path: Path, images: Path | None) -> list[Annotated]:
 
 
 def _listed(path: Path) -> Iterable[Path]:
-    """The annotations of a list of image names, in the Annotations folder beside ImageSets."""
+    """The annotations of a list of image names, in the Annotations folder next to ImageSets."""
     above = next((f for f in path.resolve().parents if (f / "Annotations").is_dir()), None)
     lines = read_text(path, "a list of image names").split("\n")
     found = [line.split()[0] for line in lines if line.strip()]

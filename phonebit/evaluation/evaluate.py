@@ -62,7 +62,7 @@ def evaluate(
             or an ``.npz`` file of inputs and classes; for a detector annotations of PASCAL VOC (a
             folder of XML files, or a list of ``ImageSets``) or of COCO (JSON). Classes are matched
             with the file's labels.
-        source: the checkpoint or live model that the file was converted from, evaluated beside it.
+        source: the checkpoint or live model that the file was converted from, evaluated next to it.
         options: what the source leaves open, as for the conversion.
         images: the folder of COCO's images; None: that of the JSON file.
         preprocessing: what images become; None: the file's own rule.

@@ -60,7 +60,7 @@ class Evaluation:
             by the "order" of their names.
         engine: metrics, 0..1, by name, and ``classes``, a list with an entry per class; see
             docs/eval.md.
-        source: the source network beside it, if one was given.
+        source: the source network next to it, if one was given.
         images: one entry per image, in the order of the data set.
     """
 

@@ -22,7 +22,7 @@ from phonebit.evaluation.classes import ClassNames
 from phonebit.images.placement import Placement
 
 Array = NDArray[Any]
-MOST_CONFUSED: Final = 3
+MAX_CONFUSED: Final = 3
 """Classes that a class is mistaken for, in a report."""
 
 
@@ -80,7 +80,7 @@ class ClassificationScorer:
             "top1": counts[index] / counts.total(),
             "mistaken_for": [
                 {"index": guess, "label": self.names.name(guess), "images": count}
-                for guess, count in wrong.most_common(MOST_CONFUSED)
+                for guess, count in wrong.most_common(MAX_CONFUSED)
             ],
         }
 

@@ -1,7 +1,7 @@
 """Packing of +-1 values into 32-bit words: the one place in Python that knows which bit is which.
 
 Bit 1 means +1 and bit 0 means -1; element i of the last axis is bit ``i % 32`` of word ``i // 32``;
-the bits behind the last element are 0. On a little-endian machine the same bytes also read as
+the bits after the last element are 0. On a little-endian machine the same bytes also read as
 8, 16 or 64-bit words.
 """
 

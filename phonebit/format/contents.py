@@ -89,12 +89,12 @@ class FileContents:
         outputs: Tensor indices.
         data: The bytes of all constants.
         metadata: Name, producer, origin; never needed to compute anything.
-        preprocessing: PREPROCESSING records, at most one an input; never needed to compute either.
-        labels: Byte offsets of class names in ``strings``, one a class of the first output, or
+        preprocessing: PREPROCESSING records, at most one per input; never needed to compute either.
+        labels: Byte offsets of class names in ``strings``, one per class of the first output, or
             none.
-        detection: DETECTION records, at most one an output.
-        plans: EXECUTION_PLANS records, at most one a device; ``phonebit.planner`` reads and writes
-            them.
+        detection: DETECTION records, at most one per output.
+        plans: EXECUTION_PLANS records, at most one per device; ``phonebit.planner`` reads and
+            writes them.
         plan_parts: PLAN_PARTS records that plans refer to.
         unknown: Optional sections of kinds that this version does not know, kept as they are.
     """

@@ -25,7 +25,7 @@ MAX_SIDE: Final = 1 << 20
 MAX_LEVEL: Final = 255
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 PER_CHANNEL: Final = 4
-"""Means and deviations of a record: one a channel, or all alike for inputs with more channels."""
+"""Means and deviations of a record: one per channel, or all alike for inputs with more channels."""
 BOX_NUMBERS: Final = 5
 """Channels of each anchor before its classes: x, y, w, h, objectness."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StringPool:
-    """Collects names, behind those that a file has already."""
+    """Collects names, after those that a file has already."""
 
     def __init__(self, strings: bytes = b"") -> None:
         self._strings = bytearray()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 
-MOST_RATIO: Final = 16
+MAX_RATIO: Final = 16
 """Bytes of arrays for each byte of an archive: images of real scenes shrink less."""
 SMALL_BYTES: Final = 256 << 20
 """Bytes of arrays that any file may have."""
@@ -32,7 +32,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             its arrays would be far larger than the file.
         OSError: if it cannot be read.
     """
-    left = max(MOST_RATIO * path.stat().st_size, SMALL_BYTES)
+    left = max(MAX_RATIO * path.stat().st_size, SMALL_BYTES)
     with path.open("rb") as file:
         try:
             arrays = _arrays(file, left, str(path))

@@ -10,7 +10,7 @@ from phonebit.text_files import parse_json, read_text
 
 
 def read_labels(path: Path) -> list[str]:
-    """Class names from a text file (one a line, blank lines ignored) or a JSON list of strings.
+    """Class names from a text file (one per line, blank lines ignored) or a JSON list of strings.
 
     Args:
         path: the file.

@@ -26,7 +26,7 @@ RESIZE_NAMES: Final = {
     "shorter": Resize.SHORTER_SIDE,
     "letterbox": Resize.LETTERBOX,
 }
-MOST_DIGITS: Final = 9
+MAX_DIGITS: Final = 9
 RESIZE_FORMS: Final = "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL"
 PRESETS: Final[dict[str, dict[str, object]]] = {
     "imagenet": {
@@ -123,7 +123,7 @@ def resize_setting(value: object, where: str) -> Fields:
     """``"stretch"``, ``"shorter:256"``, ``"letterbox"`` or ``"letterbox:114"``."""
     name, colon, number = _text(value, where).partition(":")
     resize = RESIZE_NAMES.get(name)
-    is_number = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+    is_number = number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS
     fits = {
         Resize.STRETCH: not colon,
         Resize.SHORTER_SIDE: is_number,

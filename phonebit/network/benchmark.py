@@ -25,9 +25,9 @@ class Benchmark:
     """Latencies of one network, and how steady the machine was meanwhile.
 
     Attributes:
-        latencies_ms: one a run, in order.
+        latencies_ms: one per run, in order.
         canary_ms: times of a fixed loop that has nothing to do with the network.
-        batch: inputs a run.
+        batch: inputs per run.
     """
 
     latencies_ms: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What a loaded network consists of and what serves it: the part of ``Network`` that only tells."""
+"""What a loaded network consists of and what runs it: the part of ``Network`` that only reports."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class NetworkDescription:
 
     @property
     def device(self) -> str:
-        """What serves this network: "cpu:avx512", "gpu:0 NVIDIA H200"."""
+        """What runs this network: "cpu:avx512", "gpu:0 NVIDIA H200"."""
         return self._engine.device
 
     @property
     def isa(self) -> str:
-        """Instruction set that serves this network, e.g. "avx512"; "opencl" on such a device."""
+        """Instruction set that runs this network, e.g. "avx512"; "opencl" on such a device."""
         return self._engine.isa
 
     @property
@@ -94,10 +94,10 @@ class NetworkDescription:
 
         ``sharing`` and ``synchronization`` as in ``Network.load``; ``is_on_trial``: passes take
         turns, the first ones or, later, those after slow ones; ``plan_ms``, ``cpu_ms``,
-        ``gpu_ms``: what the last trial found, median milliseconds of an image (0 before its end,
-        and of who took no part); ``is_on_cpu_alone``, ``is_on_gpu_alone``: the plan does not run,
-        since one processor is faster, or the GPU has failed, or the plan leaves everything to the
-        CPU.
+        ``gpu_ms``: what the last auto-selection found, median milliseconds of an image (0 before
+        its end, and of who took no part); ``is_on_cpu_alone``, ``is_on_gpu_alone``: the plan does
+        not run, since one processor is faster, or the GPU has failed, or the plan leaves everything
+        to the CPU.
         """
         return self._engine.coexec if self.plan_key else {}
 
@@ -119,7 +119,7 @@ class NetworkDescription:
     def memory(self) -> dict[str, int]:
         """Memory in bytes.
 
-        ``arena_bytes`` (intermediate tensors of one input), ``lower_bound_bytes`` (the least that
+        ``arena_bytes`` (intermediate tensors of one input), ``lower_bound_bytes`` (the minimum that
         any plan of them needs), ``scratch_bytes``, ``weight_bytes`` (re-packed), ``file_bytes``.
         """
         return dict(self._engine.memory)
@@ -149,12 +149,12 @@ class NetworkDescription:
         return summary_text(self._inputs, self._outputs, self._layers, self.memory)
 
     def __repr__(self) -> str:
-        """One line: file, inputs, outputs, what serves it."""
+        """One line: file, inputs, outputs, what runs it."""
         inputs = ", ".join(info.text for info in self._inputs)
         outputs = ", ".join(info.text for info in self._outputs)
-        served = f"{self.device}, threads={self.threads}" if self._open_engine else "closed"
+        device = f"{self.device}, threads={self.threads}" if self._open_engine else "closed"
         path = printable(str(self._path))
-        return f"Network('{path}', {inputs} -> {outputs}, {len(self._layers)} layers, {served})"
+        return f"Network('{path}', {inputs} -> {outputs}, {len(self._layers)} layers, {device})"
 
     def _repr_html_(self) -> str:
         """For notebooks: the same line above a table of the layers."""

@@ -1,4 +1,4 @@
-"""Forward passes on arrays that live on the device: ``pyopencl.array.Array`` in and out, no copies.
+"""Inferences on arrays that live on the device: ``pyopencl.array.Array`` in and out, no copies.
 
 Everything here runs only once a user has passed such an array, so pyopencl is there.
 """
@@ -67,7 +67,7 @@ def forward_on_device(
     x: Any,
     out: Any,
 ) -> dict[str, Any]:
-    """Enqueue a forward pass; see ``Network.forward``.
+    """Enqueue an inference; see ``Network.forward``.
 
     Args:
         engine: the runtime's network.

@@ -1,4 +1,4 @@
-"""What a file tells about its inputs and classes, for whoever uses it. Never affects the results.
+"""What a file says of its inputs and classes. Never affects the results.
 
 Files have sections for it, which the runtime reads. Those of the first versions had it in their
 JSON metadata instead; this module is where the two become one.

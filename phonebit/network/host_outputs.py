@@ -1,4 +1,4 @@
-"""Results of a forward pass as NumPy arrays: their form, and arrays that a user gives for them."""
+"""Results of an inference as NumPy arrays: their form, and arrays that a user gives for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def named_results(results: Sequence[Array], outputs: Sequence[TensorInfo], out: 
     """Bring the runtime's results into the form that ``Network.forward`` returns.
 
     Args:
-        results: (N, height, width, channels), one an output.
+        results: (N, height, width, channels), one per output.
         outputs: the network's outputs.
         out: what the user wants them written into: an array, a mapping by output name, or None.
 

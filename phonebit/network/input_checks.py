@@ -54,7 +54,7 @@ def check_inputs(
         with_rule: names of inputs with a preprocessing rule, which also take levels (uint8).
 
     Returns:
-        C-contiguous arrays of shape (N, height, width, channels), one an input, the same N >= 1.
+        C-contiguous arrays of shape (N, height, width, channels), one per input, the same N >= 1.
 
     Raises:
         InputError: if an input is missing or unknown, or an array has another dtype or shape, or is

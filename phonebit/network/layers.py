@@ -63,7 +63,7 @@ class NetworkLayers(NetworkDescription):
         Layers are measured one by one on random content.
 
         Args:
-            repeats: runs to take the least of, at least 1.
+            repeats: runs to take the minimum of, at least 1.
 
         Returns:
             One entry per part of the plan, in its order; none on one processor.
@@ -114,7 +114,7 @@ class NetworkLayers(NetworkDescription):
             index: place of the layer in ``layers``.
 
         Returns:
-            Choices as a tuning table writes them, the one that serves now first; none on the CPU.
+            Choices as a tuning table writes them, the one in use first; none on the CPU.
 
         Raises:
             InputError: if there is no such layer.
@@ -149,7 +149,7 @@ class NetworkLayers(NetworkDescription):
             repeats: runs to take the median of.
 
         Returns:
-            Milliseconds on the device, and whether it gives what the serving kernel gives.
+            Milliseconds on the device, and whether it gives what the kernel in use gives.
 
         Raises:
             InputError: if there is no such layer or candidate.

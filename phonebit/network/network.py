@@ -62,7 +62,7 @@ class Network(NetworkLayers):
         """Load a ``.pbit`` file.
 
         The first use of an OpenCL device compiles and tests kernels; both are kept in the cache
-        folder. What ``phonebit tune`` found for the device serves.
+        folder. What ``phonebit tune`` found for the device is used.
 
         Args:
             path: the file; it may change or vanish afterwards, unless the option
@@ -84,7 +84,7 @@ class Network(NetworkLayers):
             ModelFormatError: if the file is not a sound ``.pbit`` file.
             OSError: if the file cannot be read.
             DeviceError: if this machine does not have the device, or it cannot run the network
-                (with "auto" the CPU serves then).
+                (with "auto" the CPU runs it then).
             InputError: if an argument is out of range, or the plan does not fit the file.
         """
         return cls._load(Path(path), device, options)
@@ -164,7 +164,7 @@ class Network(NetworkLayers):
 
         Arrays are NumPy's, or of PyTorch or any other library with DLPack, whose memory on the CPU
         is read without a copy if it is C-contiguous; or all ``pyopencl.array.Array`` of the context
-        of ``queue``. Those stay on the device: the pass is enqueued behind what their own queues
+        of ``queue``. Those stay on the device: it is enqueued after what their own queues
         hold and the call returns; work that those queues get later waits for it. Nothing looks at
         their values.
 
@@ -194,9 +194,8 @@ class Network(NetworkLayers):
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
             CancelledError: if another thread called ``cancel``.
         """
-        engine = (
-            self._engine
-        )  # stays until the end of the pass if another thread closes the network
+        # Stays until the end of the inference if another thread closes the network.
+        engine = self._engine
         if holds_device_arrays(x):
             infos = (self._inputs, self._outputs)
             results = forward_on_device(engine, self.queue, infos, x, out)
@@ -232,7 +231,7 @@ class Network(NetworkLayers):
         return Stream(self._begin, batches)
 
     def _begin(self, x: Any) -> Finish:
-        """Begin a pass of ``stream``."""
+        """Begin an inference of ``stream``."""
         engine = self._engine
         arrays = check_inputs(x, self._inputs, self._preprocessing)
         with explained(arrays, self._inputs):
@@ -260,7 +259,7 @@ class Network(NetworkLayers):
             x: as for ``forward``; None: random inputs.
             runs: measured passes, at least 1.
             warmup: passes before them; as many more while plans are compared.
-            batch: inputs a pass, if there is no ``x``.
+            batch: inputs per inference, if there is no ``x``.
             progress: called after each tenth of the runs.
 
         Returns:
@@ -273,15 +272,15 @@ class Network(NetworkLayers):
         return benchmark(self, inputs, runs, warmup, progress)
 
     def cancel(self) -> None:
-        """End the passes that run now or wait for their turn, in whatever thread.
+        """End the inferences that run now or wait for their turn, in whatever thread.
 
         Each raises ``CancelledError`` as soon as it can: the CPU stops within a layer, a GPU
-        finishes the layers that it was given. Later passes are not concerned. Does not wait.
+        finishes the layers that it was given. Later inferences are not concerned. Does not wait.
         """
         self._engine.cancel()
 
     def _warn_of_failures(self, engine: _runtime.Network) -> None:
-        """A GPU that failed in this pass cost no result, but will be missed."""
+        """Warns about a GPU that failed; the CPU computed the result."""
         if not engine.plan_key:
             return
         notes = engine.warnings

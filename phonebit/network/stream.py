@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from typing import Any, Final
 
 Finish = Callable[[], Any]
-"""Waits for a pass; gives its result."""
+"""Waits for an inference; returns its result."""
 
 _END: Final = object()
 
@@ -19,7 +19,7 @@ class Stream:
     result of the one before is copied back: a result comes when the batch after it was begun.
 
     Args:
-        begin: begins the pass of a batch.
+        begin: begins the inference of a batch.
         batches: the source; an async one only for ``async for``.
     """
 

@@ -15,7 +15,7 @@ WIDTH: Final = 358
 """Of drawings in pixels on a phone; a page may scale them up."""
 LETTER: Final = 6.0
 """About the width of a letter in a drawing, in pixels."""
-MOST_LETTERS: Final = 16
+MAX_LETTERS: Final = 16
 STYLE: Final = """
 .lane { position: relative; height: 2rem; background: var(--band); margin: .2rem 0; }
 .lane > span { position: absolute; top: 0; bottom: 0; overflow: hidden; white-space: nowrap;
@@ -166,7 +166,7 @@ def _names(dots: Sequence[tuple[float, float, str]], right: float) -> list[str]:
     taken = [(x - 4, x + 4, y - 4, y + 4) for x, y, _ in dots]
     texts = []
     for x, y, name in dots:
-        shown = name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}"
+        shown = name if len(name) <= MAX_LETTERS else f"…{name[1 - MAX_LETTERS :]}"
         wide = LETTER * len(shown)
         for begin in (x + 6, x - 6 - wide):
             box = (begin, begin + wide, y - 6, y + 6)
@@ -190,12 +190,12 @@ def _tick(x: float, y: float, text: str, is_below: bool) -> str:
 
 def live_memory(layers: Sequence[Layer], arena_bytes: int) -> str:
     """A bar per layer: bytes of the intermediate tensors that are live while it runs."""
-    most = max([arena_bytes, *(layer["live_bytes"] for layer in layers)]) or 1
+    maximum = max([arena_bytes, *(layer["live_bytes"] for layer in layers)]) or 1
     rows = [("arena", "arena", arena_bytes)]
     rows += [(layer["name"], shade(layer), layer["live_bytes"]) for layer in layers]
     cells = "".join(
         f'<span>{escape(name)}</span><span class="bar"><span class="{kind}" '
-        f'style="width:{100 * size / most:.2f}%"></span></span><span>{bytes_text(size)}</span>'
+        f'style="width:{100 * size / maximum:.2f}%"></span></span><span>{bytes_text(size)}</span>'
         for name, kind, size in rows
     )
     return f'<div class="shares">{cells}</div>'

@@ -26,7 +26,7 @@ class Run:
 
     @property
     def end(self) -> int:
-        """Index behind the last repetition."""
+        """Index after the last repetition."""
         return self.first + self.length * self.repeats
 
 

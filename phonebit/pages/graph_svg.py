@@ -17,7 +17,7 @@ from phonebit.pages.network_graph import Block, Card, Line, NetworkGraph
 SVG_FILE: Final = FileKind("an SVG image", lambda head: head.startswith(b"<svg"))
 WIDTH: Final = 358
 """Of the whole drawing in pixels: a phone's 390 without a page's margins."""
-MOST_LANES_WIDTH: Final = 80
+MAX_LANES_WIDTH: Final = 80
 TITLE: Final = 20
 ROW: Final = 16
 GAP: Final = 30
@@ -88,7 +88,7 @@ def _arrange(graph: NetworkGraph) -> _Column:
         number = next((i for i, free in enumerate(lanes) if free <= begin), len(lanes))
         lanes[number : number + 1] = [ends[begin]]
         numbers[begin] = number
-    step = min(12.0, MOST_LANES_WIDTH / max(len(lanes), 1))
+    step = min(12.0, MAX_LANES_WIDTH / max(len(lanes), 1))
     column = _Column(left=8 + step * len(lanes) + (10 if lanes else 0))
     column.lanes = {begin: column.left - 14 - step * n for begin, n in numbers.items()}
     column.folds = {block.begin for block in graph.blocks}

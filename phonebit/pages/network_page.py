@@ -1,4 +1,4 @@
-"""``phonebit inspect --html``: a network's graph beside its facts and its layers."""
+"""``phonebit inspect --html``: a network's graph next to its facts and its layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLE: Final = f"""{GRAPH_STYLE}
 @media (min-width: 60rem) {{ .columns {{ display: grid; gap: 2rem;
   grid-template-columns: 358px minmax(0, 1fr); }} section > h2:first-child {{ margin-top: 0; }} }}
 """
-MOST_LABELS: Final = 12
+MAX_LABELS: Final = 12
 
 
 def network_page(document: Document) -> str:
@@ -69,8 +69,8 @@ def _facts(document: Document) -> Iterable[tuple[str, str]]:
         f"{bytes_text(memory['arena_bytes'])}, at least {bytes_text(memory['lower_bound_bytes'])}",
     )
     if labels := document["labels"]:
-        more = ", …" if len(labels) > MOST_LABELS else ""
-        yield "labels", f"{len(labels)}: {', '.join(labels[:MOST_LABELS])}{more}"
+        more = ", …" if len(labels) > MAX_LABELS else ""
+        yield "labels", f"{len(labels)}: {', '.join(labels[:MAX_LABELS])}{more}"
     for name, head in document["detection"].items():
         yield "boxes", f"{name}: {head['kind']}, {len(head['anchors'])} anchors"
     for plan in document["plans"]:

@@ -21,7 +21,7 @@ from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
 
-MOST_ARRAY_BYTES: Final = 1 << 24
+MAX_ARRAY_BYTES: Final = 1 << 24
 """Of an array, inflated."""
 Parsed = TypeVar("Parsed")
 _types_of = cache(get_type_hints)
@@ -102,9 +102,9 @@ def _dataclass(kind: Any, record: dict[str, Any], where: str) -> Any:
 def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
     try:
         inflater = zlib.decompressobj()
-        content = inflater.decompress(base64.b64decode(text, validate=True), MOST_ARRAY_BYTES)
+        content = inflater.decompress(base64.b64decode(text, validate=True), MAX_ARRAY_BYTES)
         if not inflater.eof or inflater.unused_data:
-            raise ValueError(f"not one array of at most {MOST_ARRAY_BYTES} bytes")
+            raise ValueError(f"not one array of at most {MAX_ARRAY_BYTES} bytes")
         return np.frombuffer(content, np.dtype(scalar).newbyteorder("<"))
     except (ValueError, zlib.error) as error:
         expected = "base64 of a deflated array"

@@ -38,7 +38,7 @@ class PlanReport:
     Args:
         layers: Why, layer by layer.
         measurements: Pairs of parts that were measured; 0: the plan is from predictions.
-        check: The prediction and the pass that was measured for it; None where nothing was.
+        check: The prediction and the inference that was measured for it; None where nothing was.
         typical_error: Of the predictions, as a share; None where times were measured, or it is not
             known.
     """

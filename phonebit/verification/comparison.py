@@ -1,4 +1,4 @@
-"""How one result is judged: real values within a tolerance, bits equal but for ties and zeros."""
+"""How one result is judged: float values within a tolerance, bits equal but for ties and zeros."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIE_SHARE = 1e-3
 """More ties and zeros than this share of a layer's bits (and than TIE_COUNT) are no accident."""
 TIE_COUNT = 16
 LOWER_PRECISION_LIMIT = 0.1
-"""Real values of a layer that runs in the lower precision that was asked for may differ by this
+"""Float values of a layer that runs in the lower precision that was asked for may differ by this
 share of the layer's largest, and bits where the compared value is below it."""
 
 
@@ -32,7 +32,7 @@ def compare_reals(
     is_lower: bool = False,
     rounding: Rounding | None = None,
 ) -> None:
-    """Find the largest difference of real values.
+    """Find the largest difference of float values.
 
     Args:
         check: receives it.
@@ -82,7 +82,7 @@ def compare_bits(
         check: receives the counts.
         result: the engine's -1 and +1, (N, height, width, channels).
         expected: what they should be.
-        margin: the real values whose signs ``expected`` is, or None if it is integer arithmetic.
+        margin: the float values whose signs ``expected`` is, or None if it is integer arithmetic.
         origin: name of the value and number of the batch's first sample.
         zeros: where the source's own value is 0 instead of -1 or +1; None: nowhere.
         is_lower: whether the layer runs in a lower precision, as asked for.
@@ -119,10 +119,10 @@ def _too_many(check: LayerCheck) -> bool:
 
 
 def tie_mask(margin: Array, share: float = TIE_LIMIT) -> Mask:
-    """Where a real value is so near to zero that rounding decides its sign.
+    """Where a float value is so near to zero that rounding decides its sign.
 
     Args:
-        margin: the real values.
+        margin: the float values.
         share: of the largest of them, up to which rounding may decide: by default what the order of
             float additions can do.
     """

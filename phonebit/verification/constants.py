@@ -1,4 +1,4 @@
-"""The constants of a file beside those that its source gives.
+"""The constants of a file next to those that its source gives.
 
 The source is converted once more, as the file was, and every number of the file is compared:
 weights, scales, thresholds, limits, windows. That finds what no input shows, however small, and

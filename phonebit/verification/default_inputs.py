@@ -15,7 +15,7 @@ DEFAULT_SAMPLES: Final = 8
 
 
 def default_inputs(network: Network, samples: int | None = None, seed: int = 0) -> dict[str, Any]:
-    """Random inputs, the last three of which are constant: 0, the least and the greatest value.
+    """Random inputs, the last three of which are constant: 0, the minimum and the maximum value.
 
     Args:
         network: the loaded file.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 Kind = Literal["wrong", "float tie", "exact zero", "lower precision"]
-"""wrong: none of the others. float tie: a bit whose real value is zero up to rounding. exact
+"""wrong: none of the others. float tie: a bit whose float value is zero up to rounding. exact
 zero: a bit where the source's own value is 0, which no bit can equal. lower precision: a bit whose
-real value is zero up to the lower precision that was asked for."""
+float value is zero up to the lower precision that was asked for."""
 
 KEPT_PLACES = 10
 """Places of each kind that are kept, the first ones."""
@@ -31,7 +31,7 @@ class Place:
         expected: what the source has there.
         got: what the engine computed.
         kind: of the difference.
-        margin: for a bit that comes from a real value: how far that is above its threshold.
+        margin: for a bit that comes from a float value: how far that is above its threshold.
     """
 
     value: str
@@ -77,7 +77,7 @@ class Differences:
             expected: (N, height, width, channels).
             got: likewise.
             masks: where they differ, by kind, likewise; no element is in two of them.
-            margin: for bits that come from real values: the distances from the thresholds.
+            margin: for bits that come from float values: the distances from the thresholds.
         """
         differs = np.logical_or.reduce(list(masks.values()))
         if not differs.any():

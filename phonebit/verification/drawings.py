@@ -14,22 +14,22 @@ CELL: Final = 8
 def channel_bars(counts: Sequence[int]) -> str:
     """One bar a channel, as high as it has differing elements; at least one has some."""
     wide = max(1, min(12, BARS_WIDTH // len(counts)))
-    most = max(counts)
+    maximum = max(counts)
     bars = "".join(
         f'<rect x="{i * wide}" y="{BAR_HEIGHT - height}" width="{wide}" height="{height}">'
         f"<title>channel {i}: {count:,}</title></rect>"
         for i, count in enumerate(counts)
-        if (height := -(-count * BAR_HEIGHT // most))
+        if (height := -(-count * BAR_HEIGHT // maximum))
     )
     return _svg(wide * len(counts), BAR_HEIGHT, bars)
 
 
 def map_cells(counts: Sequence[Sequence[int]]) -> str:
     """The map, darker where more elements differ; somewhere there are some."""
-    most = max(map(max, counts))
+    maximum = max(map(max, counts))
     cells = "".join(
         f'<rect x="{x * CELL}" y="{y * CELL}" width="{CELL}" height="{CELL}" '
-        f'fill-opacity="{0.2 + 0.8 * count / most:.2f}"><title>{count:,}</title></rect>'
+        f'fill-opacity="{0.2 + 0.8 * count / maximum:.2f}"><title>{count:,}</title></rect>'
         for y, row in enumerate(counts)
         for x, count in enumerate(row)
         if count

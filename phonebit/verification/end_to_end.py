@@ -1,4 +1,4 @@
-"""End to end: whole forward passes, and for every difference the float tie that explains it."""
+"""End to end: whole inferences, and for every difference the float tie that explains it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from phonebit.verification.source_trace import Array, SourceTrace
 
 
 class EndToEndChecker:
-    """Compares the engine's own forward passes with the source's outputs.
+    """Compares the engine's own inferences with the source's outputs.
 
     Args:
         network: the loaded file.
@@ -152,7 +152,7 @@ def first_differences(
 ) -> FirstDifferences:
     """Look for the cause of every difference.
 
-    Behind the first tensor with other bits, or other integers where a layer rounds, everything may
+    After the first tensor with other bits, or other integers where a layer rounds, everything may
     legitimately differ, so for each sample only that one is judged.
 
     Args:

@@ -114,13 +114,13 @@ def _headlines(report: VerificationReport) -> Iterable[str]:
 
 
 def _summary(report: VerificationReport) -> str:
-    served = f"{report.framework}'s own activations"
+    fed_from = f"{report.framework}'s own activations"
     if report.reference == "interpreter":
-        served = f"the reference interpreter ({report.reason})"
+        fed_from = f"the reference interpreter ({report.reason})"
     rows = [
         ("source", report.source),
         ("file", report.file),
-        ("fed from", served),
+        ("fed from", fed_from),
         ("inputs", f"{report.samples:,}"),
         *([("precision", report.precision)] if report.precision != "exact" else []),
         ("constants", report.constants.text),
@@ -265,7 +265,7 @@ def _place_table(places: Sequence[Place]) -> str:
 
 
 def _end_to_end(report: VerificationReport) -> Iterable[str]:
-    """Whole forward passes, with the float ties that explain differences."""
+    """Whole inferences, with the float ties that explain differences."""
     yield '<h2 id="end-to-end">End to end</h2>'
     for device in report.devices:
         check = device.end_to_end
@@ -278,7 +278,7 @@ def _end_to_end(report: VerificationReport) -> Iterable[str]:
         if check.samples_with_ties:
             yield (
                 f"<p>{check.samples_with_ties:,} inputs have float ties ({len(check.ties):,}) or "
-                f"exact zeros ({check.zeros:,}) on their way, behind which all may differ.</p>"
+                f"exact zeros ({check.zeros:,}) on their way, after which all may differ.</p>"
             )
         if check.unexplained:
             numbers = ", ".join(map(str, check.unexplained))

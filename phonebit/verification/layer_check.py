@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from phonebit.verification.differences import Differences
 
-Verdict = Literal[
+Outcome = Literal[
     "equal", "within tolerance", "exact zeros", "float ties", "lower precision", "mismatch"
 ]
-"""equal: to the last bit. within tolerance: real values that differ by rounding. exact zeros: bits
+"""equal: to the last bit. within tolerance: float values that differ by rounding. exact zeros: bits
 that differ only where the source's sign is 0, which the file counts as +1. float ties: bits that
-differ only there and where the compared real value is zero up to rounding. lower precision: further
-apart, as the precision permits that was asked for. mismatch: anything else."""
+differ only there and where the compared float value is zero up to rounding. lower precision:
+further apart, as the precision permits that was asked for. mismatch: anything else."""
 
 Oracle = Literal["source", "source, rearranged", "source, rounded weights", "engine graph"]
 """What a layer's result was compared with. source: the value of the same name. source, rearranged:
@@ -86,7 +86,7 @@ class LayerCheck:
     differences: Differences = field(default_factory=Differences)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Outcome:
         """The layer's result in one term."""
         if self.mismatch:
             return "mismatch"
@@ -126,7 +126,7 @@ class LayerCheck:
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form with the verdict; of the differences only their first places."""
+        """JSON-ready form with the result; of the differences only their first places."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "differences"}
         places = [asdict(place) for place in self.differences.places]
         return {**kept, "verdict": self.verdict, "places": places}

@@ -24,7 +24,7 @@ from phonebit.verification.stored_weights import StoredWeights
 
 @dataclass
 class Expected:
-    """What an op should compute: its real values and its bits, by name.
+    """What an op should compute: its float values and its bits, by name.
 
     ``fed`` are the bits that the next layers read: the same, but of the source's own weights;
     ``levels`` are the quantized values, by their name in the source, whose planes these are;
@@ -51,7 +51,7 @@ class Batch:
         values: what the ops of the file are fed with, by name: the source's values; where the
             source has none, what the file made of them.
         changed: the source's quantized values with exact zeros, as the file counts them, and all
-            behind these as the next layers are fed with them: from there the source is replayed.
+            after these as the next layers are fed with them: from there the source is replayed.
         rounded: values that the source does not have and that come from rounded weights, and the
             layer that has these.
     """
@@ -71,8 +71,8 @@ class LayerChecker:
         graph: the same file as an engine graph.
         source: the source graph.
         weights: those that the file stores rounded.
-        tolerance: allowed difference of real values, as a share of the layer's largest value.
-        is_lower: whether layers of real values run in a lower precision, as asked for.
+        tolerance: allowed difference of float values, as a share of the layer's largest value.
+        is_lower: whether layers of float values run in a lower precision, as asked for.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class LayerChecker:
             self._pass_on(node, expected, first, batch)
 
     def _has_reals(self, node: Node) -> bool:
-        """Whether an op reads or writes real values, so that its precision can be lower."""
+        """Whether an op reads or writes float values, so that its precision can be lower."""
         names = (*node.inputs, *node.outputs)
         return any(self._graph.types[name].dtype == DataType.F32 for name in names)
 
@@ -169,7 +169,7 @@ class LayerChecker:
     def _pass_on(
         self, node: Node, expected: Expected, results: dict[str, Array], batch: Batch
     ) -> None:
-        """What the layers behind are fed with."""
+        """What the layers after it are fed with."""
         for name in node.outputs:
             bits, source = expected.fed.get(name), self._bits.get(name)
             if self._is_same(name):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from phonebit.verification.constants import ConstantsCheck
 from phonebit.verification.default_kernels import DefaultKernels
-from phonebit.verification.layer_check import LayerCheck, Verdict
+from phonebit.verification.layer_check import LayerCheck, Outcome
 from phonebit.verification.source_trace import FrameworkName
 
 
@@ -48,7 +48,7 @@ class EndToEndCheck:
     other_device: int = 0
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Outcome:
         """The result in one term."""
         if self.unexplained or self.other_device:
             return "mismatch"
@@ -59,7 +59,7 @@ class EndToEndCheck:
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form with the verdict."""
+        """JSON-ready form with the result."""
         return {**asdict(self), "verdict": self.verdict}
 
 

@@ -148,7 +148,7 @@ def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) ->
         batch: the file's inputs by name.
 
     Returns:
-        The same, as real values where the file reads levels and the source real values.
+        The same, as float values where the file reads levels and the source float values.
 
     Raises:
         VerificationError: if the file does not say what its levels stand for.

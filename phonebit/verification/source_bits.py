@@ -28,7 +28,7 @@ class Bits:
 
     Attributes:
         values: int8 -1 and +1, (N, height, width, channels).
-        margins: the real values whose signs they are, or None where there are none.
+        margins: the float values whose signs they are, or None where there are none.
         zeros: where the source has 0 instead, or None if it cannot.
     """
 
@@ -112,7 +112,7 @@ class PlaneBits:
 
 @dataclass(frozen=True)
 class LevelBits:
-    """Bit ``index`` of the level that the quantizer ``op`` chose of ``real``, behind ``pools``."""
+    """Bit ``index`` of the level that the quantizer ``op`` chose of ``real``, after ``pools``."""
 
     value: str
     real: str

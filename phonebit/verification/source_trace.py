@@ -33,7 +33,7 @@ class SourceTrace:
     Attributes:
         graph: the source graph.
         values: float32, uint8, or int8 of -1 and +1.
-        margins: for values of -1 and +1: the real value whose sign they are.
+        margins: for values of -1 and +1: the float value whose sign they are.
     """
 
     graph: Graph
@@ -80,7 +80,7 @@ class Source:
     Attributes:
         name: what the user called it.
         graph: its source graph.
-        framework: the framework's activations, or None: the reference interpreter serves.
+        framework: the framework's activations, or None: the reference interpreter is used.
         reason: why there is no framework, or "".
         trained_with: the framework's name.
         default_kernels: what the framework computes with its default kernels, where ``framework``

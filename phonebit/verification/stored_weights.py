@@ -1,4 +1,4 @@
-"""Real weights that a file stores rounded: the source with these is what it is measured by.
+"""Float weights that a file stores rounded: the source with these is what it is measured by.
 
 A file with weights stored as F16 or I8 computes another network than its source, as it was asked
 to. What must be right is that its weights are the source's, rounded as the converter does it, and

@@ -9,7 +9,7 @@ namespace phonebit::engine::analysis {
 void MemoryBudget::take(uint64_t bytes, const char* what) {
   if (bytes > limit_ || used_ > limit_ - bytes)
     fail(ErrorCode::format,
-         "needs %" PRIu64 " MB for %s beside %" PRIu64 " MB for the rest, more than the limit of %" PRIu64
+         "needs %" PRIu64 " MB for %s besides %" PRIu64 " MB for the rest, more than the limit of %" PRIu64
          " MB; raise Options::max_memory_bytes if the model is trusted",
          bytes >> 20, what, used_ >> 20, limit_ >> 20);
   used_ += bytes;

@@ -48,13 +48,13 @@ double work(const loader::Model& model, const loader::Op& op) {
 }
 
 void check_work(const loader::Model& model, double max_work) {
-  double total = 0.0, most = -1.0;
+  double total = 0.0, maximum = -1.0;
   size_t of_most = 0;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const double of_op = work(model, model.ops[i]);
     total += of_op;
-    if (of_op > most) {
-      most = of_op;
+    if (of_op > maximum) {
+      maximum = of_op;
       of_most = i;
     }
   }

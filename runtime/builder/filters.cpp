@@ -30,9 +30,8 @@ void check_tails(Words packed, const FilterShape& shape, const std::string& wher
   if (used == 0) return;
   for (size_t at = row_words - 1; at < packed.count; at += row_words)
     if (packed[at] >> used != 0)
-      fail(ErrorCode::input,
-           "%s: packed weights: word %zu has bits behind the %zu channels, expected 0 there", where.c_str(),
-           at, shape.channels);
+      fail(ErrorCode::input, "%s: packed weights: word %zu has bits after the %zu channels, expected 0 there",
+           where.c_str(), at, shape.channels);
 }
 
 void check_count(size_t got, size_t expected, const char* what, const FilterShape& shape,

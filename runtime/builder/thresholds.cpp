@@ -19,8 +19,8 @@ float float_of_key(int64_t key) {
   return key < 0 ? -magnitude : magnitude;
 }
 
-/// The first number behind `low` up to `high` at which `decide` does not say what it says at `low`, if it
-/// changes its mind once and `high` differs.
+/// The smallest number in (low, high] where decide() differs from decide(low), given that it changes once and that
+/// decide(high) differs.
 template <class Decide>
 int64_t first_change(int64_t low, int64_t high, const Decide& decide) {
   const bool first = decide(low);

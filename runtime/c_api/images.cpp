@@ -106,14 +106,14 @@ phonebit_status phonebit_network_preprocessing(const phonebit_network* network, 
 }
 
 phonebit_status phonebit_network_prepare_picture(const phonebit_network* network, int32_t input,
-                                                 const phonebit_picture* picture,
+                                                 const phonebit_picture* image,
                                                  const phonebit_preprocessing* rule, void* data,
                                                  size_t bytes) {
   return guarded([&] {
     const Network& own = given(network, "network").network;
     const size_t index = checked_index(input, own.inputs().size(), "inputs");
     const TensorInfo& tensor = own.inputs()[index];
-    const images::Image source = image_of(given(picture, "picture"));
+    const images::Image source = image_of(given(image, "image"));
     const Preprocessing* const found = rule_of(own, index);
     const Preprocessing own_rule = rule != nullptr    ? preprocessing_of(*rule, input)
                                    : found != nullptr ? *found

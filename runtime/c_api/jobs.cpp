@@ -51,7 +51,7 @@ phonebit_status Job::wait(std::chrono::milliseconds timeout) {
 }
 
 JobQueue::~JobQueue() {
-  if (is_left_behind()) {
+  if (is_in_forked_child()) {
     // What the thread seems to hold and to wait for cannot be destroyed without waiting for it.
     own_->thread.detach();
     static_cast<void>(own_.release());
@@ -66,14 +66,14 @@ JobQueue::~JobQueue() {
   if (own_->thread.joinable()) own_->thread.join();
 }
 
-bool JobQueue::is_left_behind() const {
+bool JobQueue::is_in_forked_child() const {
   const unsigned started = started_.load();
   return started != 0 && started != threads::fork_generation() + 1;
 }
 
 std::shared_ptr<Job> JobQueue::add(Pass&& pass) {
   auto job = std::make_shared<Job>(std::move(pass));
-  if (is_left_behind())
+  if (is_in_forked_child())
     fail(ErrorCode::device,
          "the network's thread for passes in the background stayed in the process that this one was forked "
          "from; "
@@ -94,7 +94,7 @@ std::shared_ptr<Job> JobQueue::add(Pass&& pass) {
 }
 
 void JobQueue::cancel() {
-  if (!is_left_behind()) {
+  if (!is_in_forked_child()) {
     const std::lock_guard<std::mutex> lock(own_->mutex);
     for (const std::shared_ptr<Job>& job : own_->waiting) job->cancel();
     for (const std::shared_ptr<Job>& job : {own_->begun, own_->running})

@@ -1,4 +1,4 @@
-// Forward passes in the background: one thread a network, in the order of the calls.
+// Inferences in the background: one thread a network, in the order of the calls.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace phonebit::engine::c_api {
 
-/// What a pass needs, copied from its caller but for the tensors' memory.
+/// What an inference needs, copied from its caller but for the tensors' memory.
 struct Pass {
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
@@ -32,9 +32,9 @@ class Job {
  public:
   explicit Job(Pass&& pass) : pass_(std::move(pass)) {}
 
-  /// Begins the pass.
+  /// Begins the inference.
   void begin(Network& network) noexcept;
-  /// Ends the pass, calls its `done`, and then counts as done.
+  /// Ends the inference, calls its `done`, and then counts as done.
   void finish(Network& network) noexcept;
 
   /// Makes PHONEBIT_CANCELLED of a job that is not done. One that has begun also needs Network::cancel.
@@ -44,11 +44,11 @@ class Job {
   /// Error(device) in a child of the process that made the job.
   phonebit_status wait(std::chrono::milliseconds timeout);
 
-  /// Why the pass failed; only after wait() has told that it did.
+  /// Why the inference failed; only after wait() has returned that it did.
   const std::string& error() const { return error_; }
 
  private:
-  /// Does a step of the pass, and keeps why it failed. Nothing where one before it did.
+  /// Does a step of the inference, and keeps why it failed. Nothing where one before it did.
   template <class Step>
   void attempt(const Step& step) noexcept;
 
@@ -63,7 +63,7 @@ class Job {
   phonebit_status status_ = PHONEBIT_PENDING;  // the mutex guards it
 };
 
-/// The passes of a network that wait, and the thread that runs them: started by the first of them.
+/// The inferences of a network that wait, and the thread that runs them: started by the first of them.
 class JobQueue {
  public:
   explicit JobQueue(Network& network) : network_(network) {}
@@ -72,8 +72,8 @@ class JobQueue {
   JobQueue(const JobQueue&) = delete;
   JobQueue& operator=(const JobQueue&) = delete;
 
-  /// Throws Error(cancelled) while this is being destroyed, which a pass's `done` can meet; Error(device)
-  /// where the system gives no thread, and in a forked child of the process whose thread runs the passes.
+  /// Throws Error(cancelled) while this is being destroyed, which a job's `done` can meet; Error(device)
+  /// where the system gives no thread, and in a forked child of the process whose thread runs the inferences.
   std::shared_ptr<Job> add(Pass&& pass);
 
   /// Cancels what runs and waits.
@@ -92,7 +92,7 @@ class JobQueue {
 
   void work();
   /// Whether the thread belongs to the process that this one was forked from.
-  bool is_left_behind() const;
+  bool is_in_forked_child() const;
 
   Network& network_;
   std::unique_ptr<Shared> own_ = std::make_unique<Shared>();

@@ -1,4 +1,4 @@
-// Forward passes that the caller waits for, and how long their layers take.
+// Inferences that the caller waits for, and how long their layers take.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,7 @@ using namespace phonebit::engine::c_api;
 
 namespace {
 
-/// Lists of buffers that a thread uses again, so that a pass allocates nothing.
+/// Lists of buffers that a thread uses again, so that an inference allocates nothing.
 struct BufferLists {
   std::vector<phonebit::engine::InputBuffer> inputs;
   std::vector<phonebit::engine::OutputBuffer> outputs;
@@ -22,7 +22,7 @@ BufferLists& buffer_lists() {
   return lists;
 }
 
-/// Room for one time a layer.
+/// Room for one time per layer.
 double* checked_times(const phonebit::engine::Network& network, double* milliseconds, int32_t count) {
   const size_t layers = network.layers().size();
   if (checked_count(milliseconds, count, "milliseconds") != layers)

@@ -17,7 +17,7 @@ struct Family {
   using Kernel = KernelType;
   using Input = InputType;
   using Weight = WeightType;
-  /// Real weights: sums are float32, so there are no integer thresholds.
+  /// Float weights: sums are float32, so there are no integer thresholds.
   static constexpr bool kIsReal = std::is_same_v<Input, float>;
   static constexpr double kMacsPerNs = macs_per_ns;
 };
@@ -29,7 +29,7 @@ using F32Family = Family<F32ConvKernel, float, float, 40>;
 using F16Family = Family<F16ConvKernel, float, uint16_t, 40>;
 using W8Family = Family<W8ConvKernel, float, int8_t, 40>;
 
-/// The first kernel of a list that serves the shape; the last one serves all.
+/// The first kernel of a list that supports the shape; the last one supports all.
 template <class Kernel>
 const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
   while (list[1] != nullptr && !(*list)->supports(shape)) ++list;

@@ -100,7 +100,7 @@ double Trace::counted_mj() const {
 
 double Trace::largest_step_mj() const {
   if (changes_ == 0) return counted_mj();
-  // What has not yet shown up behind the last change, at the mean power until then.
+  // What has not yet shown up after the last change, at the mean power until then.
   const double unseen_mj = changed_mj_ / (changed_s_ - first_s_) * (last_s_ - changed_s_);
   return std::max(step_mj_, unseen_mj);
 }

@@ -2,7 +2,7 @@
 //
 // Each "/sys/bus/iio/devices/iio:device*/energy_value" holds a time stamp and a line a rail,
 // "CH3(T=473848)[S2M_VDD_CPUCL2], 28071872": uJ since the phone started. Older phones write "NAME, number".
-// Rails are outputs and branches beside each other: their sum is the energy of all that is metered, which is
+// Rails are outputs and branches next to each other: their sum is the energy of all that is metered, which is
 // less than the battery gives.
 #include <utility>
 

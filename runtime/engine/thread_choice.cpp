@@ -31,7 +31,7 @@ std::chrono::microseconds patience(Hint hint) {
     case Hint::none:
       break;
   }
-  return threads::ThreadPool::kPatience;
+  return threads::ThreadPool::kSpinTime;
 }
 
 }  // namespace

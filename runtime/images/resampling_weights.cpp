@@ -49,10 +49,11 @@ Resampling filtered(int from, int to, int begin, int count, Interpolation interp
   const double scale = static_cast<double>(from) / to;
   const double widening = std::max(scale, 1.0);
   const double support = (interpolation == Interpolation::bicubic ? 2.0 : 1.0) * widening;
-  const int most = std::min(from, 2 * static_cast<int>(std::ceil(support)) + 1);
-  Resampling axis{{}, std::vector<int32_t>(static_cast<size_t>(count) * static_cast<size_t>(most)), most};
+  const int maximum = std::min(from, 2 * static_cast<int>(std::ceil(support)) + 1);
+  Resampling axis{
+      {}, std::vector<int32_t>(static_cast<size_t>(count) * static_cast<size_t>(maximum)), maximum};
   axis.windows.reserve(static_cast<size_t>(count));
-  std::vector<double> weights(static_cast<size_t>(most));
+  std::vector<double> weights(static_cast<size_t>(maximum));
   for (int i = 0; i < count; ++i) {
     const double centre = (begin + i + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(centre - support + 0.5));
@@ -63,7 +64,7 @@ Resampling filtered(int from, int to, int begin, int count, Interpolation interp
       weights[static_cast<size_t>(x - first)] = weight;
       sum += weight;
     }
-    int32_t* fixed = axis.weights.data() + static_cast<size_t>(i) * static_cast<size_t>(most);
+    int32_t* fixed = axis.weights.data() + static_cast<size_t>(i) * static_cast<size_t>(maximum);
     for (int x = first; x < end; ++x) *fixed++ = fixed_point(weights[static_cast<size_t>(x - first)] / sum);
     axis.windows.push_back({first, end - first});
   }

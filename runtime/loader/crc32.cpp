@@ -32,10 +32,10 @@ Tables make_tables() {
   return tables;
 }
 
-/// The four look-ups of one little-endian word whose last byte is `behind` bytes before the end of the slice.
-uint32_t look_up(const Tables& tables, uint32_t word, size_t behind) {
-  return tables[behind + 3][word & 255] ^ tables[behind + 2][(word >> 8) & 255] ^
-         tables[behind + 1][(word >> 16) & 255] ^ tables[behind][word >> 24];
+/// The four look-ups of one little-endian word whose last byte is `after` bytes before the end of the slice.
+uint32_t look_up(const Tables& tables, uint32_t word, size_t after) {
+  return tables[after + 3][word & 255] ^ tables[after + 2][(word >> 8) & 255] ^
+         tables[after + 1][(word >> 16) & 255] ^ tables[after][word >> 24];
 }
 
 }  // namespace

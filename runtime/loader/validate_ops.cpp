@@ -22,7 +22,7 @@ struct Axis {
   int64_t out() const { return (in + pad_before + pad_after - span()) / stride + 1; }
 };
 
-/// The least n >= 0 with low <= n * step mod modulus <= high, or -1; 1 <= low <= high < modulus. Takes the
+/// The minimum n >= 0 with low <= n * step mod modulus <= high, or -1; 1 <= low <= high < modulus. Takes the
 /// logarithm of the modulus, like Euclid's algorithm: where no multiple of the step lies between low and
 /// high, one must lie between low + k * modulus and high + k * modulus, which is the same question mod the
 /// step.
@@ -67,16 +67,16 @@ class OpValidator {
 
   void check_operand_types() const {
     const bool takes_many = op_.traits().takes_many_operands();
-    const size_t least = takes_many || op_.traits().is_product() ? 2 : 1;
-    if (takes_many ? op_.operands.size() < least : op_.operands.size() != least)
-      fail_damaged("%s: %zu operands, expected %zu%s", where(), op_.operands.size(), least,
+    const size_t minimum = takes_many || op_.traits().is_product() ? 2 : 1;
+    if (takes_many ? op_.operands.size() < minimum : op_.operands.size() != minimum)
+      fail_damaged("%s: %zu operands, expected %zu%s", where(), op_.operands.size(), minimum,
                    takes_many ? " or more" : "");
     for (size_t i = 0; i < op_.operands.size(); ++i) {
       const DataType dtype = model_.operand(op_, i).dtype;
       if (!ops::has_type(op_.traits().operands, dtype) || dtype != input().dtype)
         fail_damaged("%s: operand '%s' is %s, which this op does not take%s", where(),
                      model_.operand(op_, i).name.c_str(), name_of(dtype),
-                     least > 1 ? " (all f32 or all bit)" : "");
+                     minimum > 1 ? " (all f32 or all bit)" : "");
     }
   }
 
@@ -157,7 +157,7 @@ class OpValidator {
 
   /// Pooling has no value for a window without a tap inside the map. Since padding is smaller than the
   /// window, a window that starts inside the map has its first tap there; one that starts before it has its
-  /// first tap at or behind the edge at start mod dilation, which a map narrower than the dilation may not
+  /// first tap at or after the edge at start mod dilation, which a map narrower than the dilation may not
   /// reach.
   void check_every_window_touches(const Axis& axis) const {
     const int64_t starts_before = std::min(axis.out(), (axis.pad_before + axis.stride - 1) / axis.stride);

@@ -51,7 +51,7 @@ void Comparison::end_round() {
   if (++round_ <= kWarmUpRounds) return;
   lead_ += (fastest_ms_ < last_ms_) - (last_ms_ < fastest_ms_);
   const int counted = round_ - kWarmUpRounds;
-  // The least of all turns, those of a pair before this one included.
+  // The minimum of all turns, those of a pair before this one included.
   const double ratio = turns(fastest_).front() / turns(other()).front();
   if (lead_ <= -kLead || (counted >= kLeastRounds && ratio > kHopeless)) return end_pair(true);
   if (lead_ >= kLead || (counted >= kLeastRounds && ratio * kHopeless < 1.0) || counted == kMaxRounds)

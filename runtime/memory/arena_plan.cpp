@@ -64,12 +64,12 @@ size_t lower_bound(const std::vector<Lifetime>& buffers) {
     change[static_cast<size_t>(buffer.last) + 1] -= align_up(buffer.bytes);
   }
   size_t live = 0;
-  size_t most = 0;
+  size_t maximum = 0;
   for (const size_t step : change) {
     live += step;
-    most = std::max(most, live);
+    maximum = std::max(maximum, live);
   }
-  return most;
+  return maximum;
 }
 
 std::vector<size_t> bytes_of(const std::vector<Lifetime>& buffers) {
@@ -87,16 +87,16 @@ std::vector<size_t> largest_first(const std::vector<size_t>& bytes) {
 }
 
 size_t largest_live_sum(const std::vector<Lifetime>& buffers) {
-  size_t most = 0;
+  size_t maximum = 0;
   // The sum only grows where a buffer begins.
   for (const Lifetime& at : buffers) {
     size_t sum = 0;
     for (const Lifetime& buffer : buffers) {
       if (buffer.first <= at.first && at.first <= buffer.last) sum += buffer.bytes;
     }
-    most = std::max(most, sum);
+    maximum = std::max(maximum, sum);
   }
-  return most;
+  return maximum;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void define_records(py::module_& module) {
       .def_property_readonly("shape", [](const TensorInfo& tensor) {
         return py::make_tuple(tensor.height, tensor.width, tensor.channels);
       });
-  py::class_<LayerInfo>(module, "LayerInfo", "One op of the file and the kernel that serves it.")
+  py::class_<LayerInfo>(module, "LayerInfo", "One op of the file and the kernel that runs it.")
       .def_readonly("name", &LayerInfo::name)
       .def_readonly("kind", &LayerInfo::kind)
       .def_readonly("kernel", &LayerInfo::kernel)

@@ -12,7 +12,7 @@ namespace phonebit::engine::python {
 ///
 /// Before 3.14 Python ends a daemon thread that asks for the lock while the interpreter finalises by
 /// pthread_exit(), whose unwinding no destructor lets pass: it would end the process by std::terminate. Such a
-/// thread stays here for ever, as 3.14 has it; the process exits beside it.
+/// thread stays here for ever, as 3.14 has it; the process exits meanwhile.
 class GilRelease {
  public:
   GilRelease() = default;

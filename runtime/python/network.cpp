@@ -66,7 +66,7 @@ py::list forward(Network& network, const py::sequence& arrays) {
   return list_of(outputs);
 }
 
-/// A pass that was begun; the network must outlive it.
+/// An inference that was begun; the network must outlive it.
 class BegunPass {
  public:
   BegunPass(Network& network, const py::sequence& arrays)

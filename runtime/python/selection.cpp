@@ -133,7 +133,7 @@ class GpuKernels {
   /// The lines of the table that fit the device.
   std::vector<std::string> tuning_lines() const { return table_.lines(device_); }
 
-  /// What can serve a layer, best first, and where its parts of channels may begin: at multiples; 0: nowhere.
+  /// What can run a layer, best first, and where its parts of channels may begin: at multiples; 0: nowhere.
   std::vector<std::pair<std::string, int>> candidates(const py::object& layer, bool is_exact) const {
     std::vector<std::pair<std::string, int>> result;
     for (const KernelChoice& choice :

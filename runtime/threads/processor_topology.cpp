@@ -29,19 +29,19 @@ std::string first_line(const std::string& path) {
 }
 
 /// A number from 0 to `most` at the start of `text`, which it consumes; -1 if there is none.
-int take_number(const char*& text, const char* end, int most) {
+int take_number(const char*& text, const char* end, int maximum) {
   int value = 0;
   const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || value < 0 || value > most) return -1;
+  if (error != std::errc() || value < 0 || value > maximum) return -1;
   text = stop;
   return value;
 }
 
 /// 0 where a file has no such number.
-int read_number(const std::string& path, int most) {
+int read_number(const std::string& path, int maximum) {
   const std::string line = first_line(path);
   const char* text = line.data();
-  return std::max(take_number(text, line.data() + line.size(), most), 0);
+  return std::max(take_number(text, line.data() + line.size(), maximum), 0);
 }
 
 /// "0-3,5" as 0, 1, 2, 3, 5; nothing for other texts.
@@ -74,11 +74,11 @@ std::vector<int> relative(const std::vector<int>& values) {
 void classify(std::vector<Processor>& processors, double big_share) {
   const auto is_weaker = [](const Processor& a, const Processor& b) { return a.capacity < b.capacity; };
   const auto [weakest, strongest] = std::minmax_element(processors.begin(), processors.end(), is_weaker);
-  const int least = weakest->capacity, most = strongest->capacity;
+  const int minimum = weakest->capacity, maximum = strongest->capacity;
   for (Processor& processor : processors) {
     const int capacity = processor.capacity;
-    processor.is_big = capacity >= big_share * most || (capacity > least && 2 * capacity > most);
-    processor.is_little = capacity == least;
+    processor.is_big = capacity >= big_share * maximum || (capacity > minimum && 2 * capacity > maximum);
+    processor.is_little = capacity == minimum;
   }
 }
 

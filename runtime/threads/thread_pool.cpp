@@ -40,12 +40,12 @@ int run_begin(int parts, size_t run, size_t count) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microseconds patience)
+ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microseconds spin_time)
     : bedroom_(std::make_unique<Bedroom>()),
       runs_(static_cast<size_t>(std::max(threads, 1))),
       worker_numbers_(runs_.size() - 1),
       cores_(std::move(cores)),
-      patience_(patience),
+      spin_time_(spin_time),
       processors_(cores_.empty() ? allowed_processors() : cores_),
       fork_generation_(fork_generation()) {
   const AffinityScope inherited(cores_);  // by the workers
@@ -58,7 +58,7 @@ ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microse
   } catch (const std::system_error& error) {
     stop();
     fail(ErrorCode::device, "cannot start %d threads: %s; ask for fewer", threads, error.what());
-  } catch (...) {  // no memory: those that run must not be left behind
+  } catch (...) {  // no memory: those that run must not be left
     stop();
     throw;
   }
@@ -179,7 +179,7 @@ void ThreadPool::worker_main(size_t index) {
 /// Returns true when a loop newer than `finished_epoch` has started, false when the pool stops.
 bool ThreadPool::wait_for_work(uint32_t finished_epoch) {
   const auto is_ready = [&] { return epoch_.load() != finished_epoch || is_stopping_.load(); };
-  const Clock::time_point deadline = Clock::now() + patience_;
+  const Clock::time_point deadline = Clock::now() + spin_time_;
   while (!is_stopping_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
     for (int i = 0; i < kPausesPerClock; ++i) {
       if (epoch_.load(std::memory_order_acquire) != finished_epoch) return true;

@@ -30,9 +30,9 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 3 or not arguments[2].isdigit():
         print(__doc__, file=sys.stderr)
         return 2
-    size_kb, most_kb = stripped_bytes(Path(arguments[0]), arguments[1]) / 1000, int(arguments[2])
-    print(f"{arguments[0]}: {size_kb:.1f} kB stripped, expected less than {most_kb}")
-    if size_kb >= most_kb:
+    size_kb, max_kb = stripped_bytes(Path(arguments[0]), arguments[1]) / 1000, int(arguments[2])
+    print(f"{arguments[0]}: {size_kb:.1f} kB stripped, expected less than {max_kb}")
+    if size_kb >= max_kb:
         print("`nm --size-sort --print-size -C` on it shows what is large", file=sys.stderr)
         return 1
     return 0

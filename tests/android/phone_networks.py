@@ -2,7 +2,7 @@
 
 python phone_networks.py FOLDER
 
-VGG-small, QuickNet and YOLOv2-Tiny, the last two on small pictures: an emulator runs them. Each is
+VGG-small, QuickNet and YOLOv2-Tiny, the last two on small images: an emulator runs them. Each is
 FOLDER/NAME.pbit and FOLDER/NAME.npz, in the form of the golden files: a random input and the
 outputs that this machine's processor computes.
 """

@@ -32,7 +32,7 @@ NAMES = ("vgg_small", "quicknet", "yolov2_tiny")
 """Of the networks, all of which both processors compute, too."""
 RUN, SHARING_TEST = Path("runtime/tools/phonebit_run"), Path("tests/cpp/test_coexec")
 LIMIT_S = 300
-"""Of processor time a run, at least five times what one takes; a busy machine changes it little."""
+"""Processor time per run, at least five times what one takes; a busy machine changes it little."""
 WALL_LIMIT_S = 1800
 """A run that waits for ever takes no processor time."""
 
@@ -118,7 +118,7 @@ class Phone:
 
 
 def run_network(phone: Phone, program: Path, model: Path, device: str) -> str:
-    """What is wrong with one network on one device; "" where its results are those beside it."""
+    """What is wrong with one network on one device; "" where its results are those next to it."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["--device", device, "--threads", "2", "--cache", str(phone.home)]
         options += write_arrays(model.with_suffix(".npz"), Path(folder))

@@ -1,4 +1,4 @@
-/* The layout of version 1 where pointers have 64 bits. Later versions add fields behind these, or none. */
+/* The layout of version 1 where pointers have 64 bits. Later versions add fields after these, or none. */
 #include <stddef.h>
 
 #include "phonebit/phonebit_c.h"

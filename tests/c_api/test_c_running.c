@@ -1,4 +1,4 @@
-/* Running networks by the C interface: passes, jobs, pictures, profiles, two processors; with the errors that
+/* Running networks by the C interface: passes, jobs, images, profiles, two processors; with the errors that
  * it reports.
  */
 #include <stdatomic.h>
@@ -130,7 +130,7 @@ static void test_jobs(phonebit_network* network) {
   phonebit_job_destroy(job);
   phonebit_job_destroy(NULL);
 
-  /* An error in the buffers is the job's; its text reaches the callback and whoever waits. */
+  /* An error in the buffers is the job's; its text reaches the callback and the caller that waits. */
   OK(phonebit_network_forward_async(network, &in, 1, &out, 1, 2, note, &seen, &job));
   REFUSED(phonebit_job_wait(job, -1), "2 images");
   EXPECT(seen.status == PHONEBIT_ERROR_INPUT && strstr(seen.error, "2 images") != NULL);
@@ -196,16 +196,16 @@ static void test_cancel(phonebit_network* network) {
 }
 
 /* Which real numbers levels stand for, only the file or the caller knows. */
-static void test_picture_without_rule(const phonebit_options* options) {
+static void test_image_without_rule(const phonebit_options* options) {
   phonebit_network* const network = load(real_valued, options);
   phonebit_tensor_info info = PHONEBIT_INIT(phonebit_tensor_info);
   OK(phonebit_network_input_get(network, 0, &info));
-  phonebit_picture picture = PHONEBIT_INIT(phonebit_picture);
-  picture.format = PHONEBIT_PICTURE_GRAY;
-  picture.width = picture.height = 8;
-  picture.planes[0] = levels;
+  phonebit_picture source = PHONEBIT_INIT(phonebit_picture);
+  source.format = PHONEBIT_PICTURE_GRAY;
+  source.width = source.height = 8;
+  source.planes[0] = levels;
   void* const image = malloc(info.bytes);
-  REFUSED(phonebit_network_prepare_picture(network, 0, &picture, NULL, image, info.bytes), "give a rule");
+  REFUSED(phonebit_network_prepare_picture(network, 0, &source, NULL, image, info.bytes), "give a rule");
   free(image);
   phonebit_network_destroy(network);
 }
@@ -230,21 +230,21 @@ static void test_destroy_with_jobs(const phonebit_options* options) {
   phonebit_job_destroy(job);
 }
 
-static void test_pictures(phonebit_network* network) {
+static void test_images(phonebit_network* network) {
   phonebit_tensor_info info = PHONEBIT_INIT(phonebit_tensor_info);
   OK(phonebit_network_input_get(network, 0, &info));
   phonebit_preprocessing rule = PHONEBIT_INIT(phonebit_preprocessing);
   REFUSED(phonebit_network_preprocessing(network, 1, &rule), "number of inputs");
   OK(phonebit_network_preprocessing(network, 0, &rule));
   const int has_rule = rule.color_order != PHONEBIT_COLOR_NONE;
-  phonebit_picture picture = PHONEBIT_INIT(phonebit_picture);
-  picture.format = PHONEBIT_PICTURE_GRAY;
-  picture.width = info.width;
-  picture.height = info.height;
-  picture.planes[0] = levels;
+  phonebit_picture source = PHONEBIT_INIT(phonebit_picture);
+  source.format = PHONEBIT_PICTURE_GRAY;
+  source.width = info.width;
+  source.height = info.height;
+  source.planes[0] = levels;
   uint8_t* const image = malloc(info.bytes);
   if (!has_rule) { /* levels are levels */
-    OK(phonebit_network_prepare_picture(network, 0, &picture, NULL, image, info.bytes));
+    OK(phonebit_network_prepare_picture(network, 0, &source, NULL, image, info.bytes));
     for (size_t i = 0; i < info.bytes; ++i) EXPECT(image[i] == levels[i / (size_t)info.channels]);
   }
   rule.color_order = info.channels == 1 ? PHONEBIT_COLOR_GRAY : PHONEBIT_COLOR_RGB;
@@ -252,19 +252,19 @@ static void test_pictures(phonebit_network* network) {
   rule.interpolation = PHONEBIT_INTERPOLATION_NEAREST;
   rule.high = 255.0;
   for (int i = 0; i < 4; ++i) rule.deviation[i] = 1.0;
-  OK(phonebit_network_prepare_picture(network, 0, &picture, &rule, image, info.bytes));
+  OK(phonebit_network_prepare_picture(network, 0, &source, &rule, image, info.bytes));
   for (size_t i = 0; i < info.bytes; ++i) EXPECT(image[i] == levels[i / (size_t)info.channels]);
-  picture.format = 8;
-  REFUSED(phonebit_network_prepare_picture(network, 0, &picture, &rule, image, info.bytes), "format: got 8");
-  picture.format = PHONEBIT_PICTURE_GRAY;
-  picture.planes[0] = NULL;
-  REFUSED(phonebit_network_prepare_picture(network, 0, &picture, &rule, image, info.bytes), "plane");
-  picture.planes[0] = levels;
-  REFUSED(phonebit_network_prepare_picture(network, 0, &picture, &rule, image, info.bytes - 1), "bytes");
+  source.format = 8;
+  REFUSED(phonebit_network_prepare_picture(network, 0, &source, &rule, image, info.bytes), "format: got 8");
+  source.format = PHONEBIT_PICTURE_GRAY;
+  source.planes[0] = NULL;
+  REFUSED(phonebit_network_prepare_picture(network, 0, &source, &rule, image, info.bytes), "plane");
+  source.planes[0] = levels;
+  REFUSED(phonebit_network_prepare_picture(network, 0, &source, &rule, image, info.bytes - 1), "bytes");
   rule.color_order = 99;
-  REFUSED(phonebit_network_prepare_picture(network, 0, &picture, &rule, image, info.bytes),
+  REFUSED(phonebit_network_prepare_picture(network, 0, &source, &rule, image, info.bytes),
           "color_order: got 99");
-  REFUSED(phonebit_network_prepare_picture(network, 0, NULL, NULL, image, info.bytes), "picture: got NULL");
+  REFUSED(phonebit_network_prepare_picture(network, 0, NULL, NULL, image, info.bytes), "image: got NULL");
   free(image);
 }
 
@@ -328,8 +328,8 @@ int main(void) {
   test_jobs(network);
   test_fork();
   test_cancel(network);
-  test_pictures(network);
-  test_picture_without_rule(options);
+  test_images(network);
+  test_image_without_rule(options);
   test_measuring_on_cpu(network);
   phonebit_network_destroy(network);
   test_destroy_with_jobs(options);

@@ -61,7 +61,7 @@ std::vector<Bytes> outputs_for(const Network& network, int batch) {
   return outputs;
 }
 
-/// Forward passes in all ways that there are.
+/// Inferences in all ways that there are.
 void check_file(const std::string& path) {
   INFO(path);
   auto network = Network::load(path, cpu());
@@ -238,19 +238,19 @@ TEST_CASE("images") {
   const phonebit::TensorInfo input = network.inputs()[0];
   std::vector<uint8_t> pixels(input.elements());
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 31);
-  phonebit::Picture picture;
-  picture.format = input.channels == 1 ? phonebit::PictureFormat::gray : phonebit::PictureFormat::rgb;
-  picture.width = input.width;
-  picture.height = input.height;
-  picture.planes[0] = pixels.data();
+  phonebit::Image source;
+  source.format = input.channels == 1 ? phonebit::ImageFormat::gray : phonebit::ImageFormat::rgb;
+  source.width = input.width;
+  source.height = input.height;
+  source.planes[0] = pixels.data();
   phonebit::Preprocessing rule;
   rule.color_order = input.channels == 1 ? phonebit::ColorOrder::gray : phonebit::ColorOrder::rgb;
   rule.interpolation = phonebit::Interpolation::nearest;
   std::vector<uint8_t> image(input.bytes);
-  CHECK(network.prepare_picture(picture, image, 0, &rule).ok());
+  CHECK(network.prepare_image(source, image, 0, &rule).ok());
   CHECK(image == pixels);
-  picture.rotation = 45;
-  check_error(network.prepare_picture(picture, image, 0, &rule), Status::input, "45", "prepare_picture");
+  source.rotation = 45;
+  check_error(network.prepare_picture(source, image, 0, &rule), Status::input, "45", "prepare_picture");
 }
 
 TEST_CASE("the machine") {

@@ -1,5 +1,5 @@
 // Layers chained by hand, against plain loops written from the mathematics; what is refused, and how.
-// tests/faces/test_native_layers.py compares such networks with the converter's.
+// tests/bindings/test_native_layers.py compares such networks with the converter's.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -301,7 +301,7 @@ TEST_CASE("misuse") {
   use.weights.packed = {words, 18};
   use.refused(use.bits, "got both");
   use.weights.values = {nullptr, 0};
-  use.refused(use.bits, "word 0 has bits behind the 4 channels");
+  use.refused(use.bits, "word 0 has bits after the 4 channels");
   use.weights.is_binary = 0;
   use.refused(use.values, "set is_binary");
 

@@ -3,8 +3,8 @@
 Usage: failure_worker.py FILE: PHONEBIT_KERNELS names a folder whose polling kernel tells nothing;
 the processors are told to poll, as they do by themselves on a GPU.
 failure_worker.py FILE LIBRARY LAUNCHES: that OpenCL library, which PHONEBIT_OPENCL_LIBRARY names,
-too, launches so many kernels after the first pass, and no others. With "tried" behind it the plan
-is the file's own, which is on trial.
+too, launches so many kernels after the first inference, and no others. With "tried" after it the
+plan is the file's own, which is compared in auto-selection.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 PASSES: Final = 3
-TRIAL_LIMIT_S: Final = 60
-"""More than a trial of a tiny network takes."""
+SELECTION_LIMIT_S: Final = 60
+"""More than the auto-selection of a tiny network takes."""
 
 
 def both_by_turns(path: str) -> ExecutionPlan:
@@ -68,7 +68,7 @@ def planned_network(path: str, polls: bool, is_tried: bool) -> _runtime.Network:
 
 
 def main(path: str, library: str = "", launches: str = "", tried: str = "") -> None:
-    """Prints ``{"equal": [bool of each pass], "warnings": [...], "coexec": {...}}``."""
+    """Prints ``{"equal": [bool of each inference], "warnings": [...], "coexec": {...}}``."""
     alone = Network.load(path, device="cpu")
     shape = alone.inputs[0].shape
     x = np.random.default_rng(0).integers(0, 256, (1, *shape)).astype(np.uint8)
@@ -81,7 +81,7 @@ def main(path: str, library: str = "", launches: str = "", tried: str = "") -> N
         equal = [bool(np.array_equal(pair.forward(x), expected))]
         if library:
             ctypes.CDLL(library).fail_after(int(launches))
-        end = time.monotonic() + TRIAL_LIMIT_S
+        end = time.monotonic() + SELECTION_LIMIT_S
         while len(equal) <= PASSES or (network.coexec["is_on_trial"] and time.monotonic() < end):
             equal.append(bool(np.array_equal(pair.forward(x), expected)))
     notes = [*network.warnings, *(str(warning.message) for warning in caught)]

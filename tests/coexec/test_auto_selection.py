@@ -102,14 +102,14 @@ def test_the_fastest_runs_what_comes_after(files: Files) -> None:
 
 
 def end_comparison(files: Files, network: Any) -> int:
-    """Ends auto-selection, with right results; gives the most bytes of weights meanwhile."""
-    most, inferences = 0, 0
+    """Ends auto-selection, with right results; returns the maximum bytes of weights meanwhile."""
+    maximum, inferences = 0, 0
     while network.coexec["is_on_trial"]:
-        most = max(most, network.memory["weight_bytes"])
+        maximum = max(maximum, network.memory["weight_bytes"])
         assert files.is_right(network)
         inferences += 1
         assert inferences < MAX_INFERENCES
-    return most
+    return maximum
 
 
 def test_two_candidates_at_a_time_take_memory(files: Files) -> None:
@@ -119,9 +119,9 @@ def test_two_candidates_at_a_time_take_memory(files: Files) -> None:
         for side in Processor
     ]
     both = files.load(plan, trial=False).memory["weight_bytes"]
-    most = end_comparison(files, files.load(plan, 2.0))
-    assert most <= max(both + max(alone), sum(alone))
-    assert most < both + sum(alone)
+    maximum = end_comparison(files, files.load(plan, 2.0))
+    assert maximum <= max(both + max(alone), sum(alone))
+    assert maximum < both + sum(alone)
 
 
 def test_what_was_selected_is_kept(files: Files) -> None:
@@ -132,7 +132,7 @@ def test_what_was_selected_is_kept(files: Files) -> None:
     assert again.coexec == first.coexec
     assert again.memory["weight_bytes"] == first.memory["weight_bytes"]
     assert files.is_right(again)
-    # It is of this file, and of how the processors share; trial=False follows the plan.
+    # It is of this file, and of how the processors share; `trial=False` follows the plan.
     assert files.load(plan, 4.0).coexec["is_on_trial"]
     assert files.load(plan, 3.0, sharing="copy").coexec["is_on_trial"]
     followed = files.load(plan, 3.0, trial=False).coexec
@@ -145,7 +145,7 @@ SELECTION = struct.Struct("<i4x3d")  # coexec/auto_selection.cpp: the fastest, m
 
 
 def keep_selection(files: Files, fastest: int, times: tuple[float, float, float]) -> None:
-    """Rewrites what was kept for the file loaded last; other processes keep theirs beside it."""
+    """Rewrites what was kept for the file loaded last; other processes keep theirs next to it."""
     content = files.planned.read_bytes()
     crc = int(np.frombuffer(content, HEADER, 1)[0]["crc32"])
     of_file = f"\n{crc:08x} {len(content)} ".encode()

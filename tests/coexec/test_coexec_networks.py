@@ -326,7 +326,7 @@ def test_binary_layers_are_exact_in_lower_precision(
     way: tuple[str, str],
     precision: str,
 ) -> None:
-    """Networks whose real values are small integers, which halves and bytes hold exactly."""
+    """Networks whose float values are small integers, which halves and bytes hold exactly."""
     pair = Pair(name, folder, device, cache)
     plan = random_plan(pair.contents, np.random.default_rng(seed))
     pair.check(pair.load(plan, *way, precision=precision))
@@ -346,7 +346,7 @@ def test_random_plans(
 def test_memory_is_shared_over_time(by_rows: bool, device: str, cache: str, tmp_path: Path) -> None:
     """A plan that cuts every layer takes at most 1.5 times the activations of one processor.
 
-    The GPU has inputs and outputs beside its arena.
+    The GPU has inputs and outputs besides its arena.
     """
     need("svm")
     pair = Pair.of(residual(6), tmp_path / "residual.pbit", device, cache)
@@ -357,9 +357,9 @@ def test_memory_is_shared_over_time(by_rows: bool, device: str, cache: str, tmp_
     pair.check(network)
 
 
-@pytest.mark.parametrize(("sharing", "most"), [("svm", 2.2), ("map", 2.25), ("copy", 2.25)])
+@pytest.mark.parametrize(("sharing", "maximum"), [("svm", 2.2), ("map", 2.25), ("copy", 2.25)])
 def test_memory_is_shared_over_the_layers_of_a_chain(
-    sharing: str, most: float, device: str, cache: str, tmp_path: Path
+    sharing: str, maximum: float, device: str, cache: str, tmp_path: Path
 ) -> None:
     """Each processor computes all rows but those of the last layer: as if it were alone.
 
@@ -377,7 +377,7 @@ def test_memory_is_shared_over_the_layers_of_a_chain(
             chain.append(replace(end, stage=0, processor=side, part=cut))
     network = pair.load(ExecutionPlan("test", "user", 0.0, tuple(chain)), sharing)
     terminals = sum(tensor.nbytes for tensor in [*pair.inputs, *gpu.forward(pair.inputs)]) // 2
-    assert network.memory["arena_bytes"] <= most * (terminals + gpu.memory["arena_bytes"])
+    assert network.memory["arena_bytes"] <= maximum * (terminals + gpu.memory["arena_bytes"])
     pair.check(network)
 
 
@@ -423,7 +423,7 @@ def test_a_layer_is_measured_with_any_parts(device: str, cache: str, tmp_path: P
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("synchronization", SYNCHRONIZATIONS)
-def test_a_pass_is_measured_as_planned(
+def test_an_inference_is_measured_as_planned(
     device: str, cache: str, tmp_path: Path, sharing: str, synchronization: str
 ) -> None:
     """Each processor has a time where it has a part, and results stay right."""
@@ -456,7 +456,7 @@ def test_passes_of_one_processor_are_measured(device: str, cache: str, tmp_path:
 def test_a_plan_is_timed_inside_the_network(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a profile to a file that is planned, timed in whole passes, and runs."""
+    """From a profile to a file that is planned, timed in whole inferences, and runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pair = Pair("tiny_classifier", tmp_path, device, str(tmp_path))
     key = pair.load(whole_plan(pair.contents, GPU)).plan_key
@@ -518,7 +518,7 @@ def test_two_networks_at_once(device: str, cache: str, tmp_path: Path) -> None:
     assert failures == []
 
 
-def test_images_on_the_gpu_beside_buffers_on_the_cpu(
+def test_images_on_the_gpu_next_to_buffers_on_the_cpu(
     device: str, cache: str, tmp_path: Path
 ) -> None:
     """CoDL's hybrid types: the GPU reads through its texture unit, the CPU from memory."""

@@ -46,7 +46,7 @@ def run_worker(model: Path, *arguments: str, **environment: str) -> dict[str, An
     return result
 
 
-def test_a_meeting_that_never_happens_ends_polling(model: Path, tmp_path: Path) -> None:
+def test_a_synchronization_that_never_happens_ends_polling(model: Path, tmp_path: Path) -> None:
     if not opencl_devices()[0].capabilities["svm_atomics"]:
         pytest.skip("the device has no shared virtual memory with atomics")
     kernels = tmp_path / "bnn_kernels"
@@ -85,7 +85,7 @@ def test_a_device_that_is_lost_leaves_the_cpu(model: Path, failing_library: Path
 
 
 @pytest.mark.parametrize("launches", [0, 7, 60, 200, 300])
-def test_a_device_that_is_lost_on_trial_costs_no_result(
+def test_a_device_that_is_lost_in_auto_selection_costs_no_result(
     model: Path, failing_library: Path, launches: int
 ) -> None:
     library = str(failing_library)

@@ -44,7 +44,7 @@ class Source:
         return self.rng.choice(np.array([-1, 1], np.float32), shape)
 
     def norm(self, channels: int, gamma: Sequence[float] | None = None) -> BatchNorm:
-        """Batch norm with dyadic numbers; gamma repeats the given ones."""
+        """Batch norm with exactly representable numbers; gamma repeats the given ones."""
         gammas = np.resize(np.array(gamma or [1.0, -0.5, 2.0, 0.0], np.float32), channels)
         beta, mean = (self.rng.integers(-4, 5, (2, channels)) * 0.25).astype(np.float32)
         return BatchNorm(gammas, beta, mean, np.full(channels, 0.75, np.float32), 0.25)

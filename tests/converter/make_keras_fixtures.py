@@ -83,7 +83,7 @@ def _binary_convolutions(lq: Any, tf: Any, name: str, chosen: range) -> Any:
 
 
 def mixed_precision_layers(lq: Any, tf: Any) -> Any:
-    """Real input with binary weights, bits with real weights, Larq's activations."""
+    """Real input with binary weights, bits with float weights, Larq's activations."""
     image = tf.keras.Input((8, 8, 3), name="image")
     x = lq.layers.QuantConv2D(
         5, 3, padding="same", strides=2, kernel_quantizer="ste_sign", activation="hard_tanh"

@@ -4,8 +4,9 @@ Run once where TensorFlow, Larq and Larq Compute Engine are installed, and commi
 
     PYTHONPATH=tests TF_USE_LEGACY_KERAS=1 python tests/converter/make_tflite_fixtures.py [name ...]
 
-``<name>.npz`` beside ``<name>.tflite`` holds the input ``x`` and what the interpreter's reference
-kernels make of it (``y0``, ``y1``, ...). Weights and inputs are dyadic, so that sums are exact.
+``<name>.npz`` next to ``<name>.tflite`` holds the input ``x`` and what the interpreter's reference
+kernels make of it (``y0``, ``y1``, ...). Weights and inputs are exactly
+representable, so that sums are exact.
 """
 
 from __future__ import annotations

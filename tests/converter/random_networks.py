@@ -1,7 +1,8 @@
 """Random little binary networks in which all float32 arithmetic is exact.
 
-Weights, scales and batch-norm parameters are small dyadic fractions, variance + epsilon is 1,
-inputs are small integers: source and engine graph must agree to the last bit, zeros included.
+Weights, scales and batch-norm parameters are small exactly representable fractions, variance +
+epsilon is 1, inputs are small integers: source and engine graph must agree to the last bit, zeros
+included.
 """
 
 from __future__ import annotations
@@ -75,8 +76,11 @@ class NetworkBuilder:
     def window(self, kernel: tuple[int, int] | None = None) -> Window:
         height, width, _ = self.shape
         rng = self.rng
-        most = (min(3, height), min(3, width))
-        kernel = kernel or (int(rng.integers(1, most[0] + 1)), int(rng.integers(1, most[1] + 1)))
+        maximum = (min(3, height), min(3, width))
+        kernel = kernel or (
+            int(rng.integers(1, maximum[0] + 1)),
+            int(rng.integers(1, maximum[1] + 1)),
+        )
         dilation = tuple(
             int(rng.integers(1, 3)) if (k - 1) * 2 < side else 1
             for k, side in zip(kernel, (height, width), strict=True)

@@ -87,7 +87,7 @@ def test_two_layers_of_k_bits_are_k_planes(
 def test_many_thresholds_of_each_channel(
     bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are planes for a binary convolution, and counted for one of real weights."""
+    """They are planes for a binary convolution, and counted for one of float weights."""
     net = Source((5, 4, 64))
     q = net.add("q", uniform(2**bits, signed=True, own=64), "x")
     c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), q)
@@ -157,7 +157,7 @@ def test_pooled_sums_of_comparisons_that_are_scaled(
 def test_planes_are_convolved_in_pairs(
     isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole pass runs the lower plane of a pair with the upper one."""
+    """A whole inference runs the lower plane of a pair with the upper one."""
     monkeypatch.setenv("PHONEBIT_CPU", isa)
     net = Source((5, 4, 64))
     c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), net.add("q", uniform(16), "x"))

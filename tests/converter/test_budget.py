@@ -130,10 +130,10 @@ def test_an_account_adds_up_and_counts_before() -> None:
 
 
 def test_what_is_read_inside_has_one_account() -> None:
-    most, step = IN_ALL[Kind.TEXT], AT_ONCE[Kind.TEXT]
+    maximum, step = IN_ALL[Kind.TEXT], AT_ONCE[Kind.TEXT]
     with account(), pytest.raises(ConversionError, match="too many bytes of text"):
-        for _ in range(1 + most // step):
+        for _ in range(1 + maximum // step):
             with account():
                 spend(Kind.TEXT, step)
-    for _ in range(1 + most // step):  # each alone
+    for _ in range(1 + maximum // step):  # each alone
         spend(Kind.TEXT, step)

@@ -1,4 +1,4 @@
-"""Quantizers that no binary layer reads are one rounding step; all others stay planes of bits."""
+"""Quantizers that no binary layer reads are one rounding step; all others stay bit-planes."""
 
 from __future__ import annotations
 

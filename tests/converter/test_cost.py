@@ -14,7 +14,7 @@ def test_bits_move_as_words_of_32_and_every_op_reads_and_writes_once() -> None:
     assert bytes_moved(binary_conv_threshold(33, 7, 0)) == sign + first + second
 
 
-def test_picture_levels_move_as_bytes() -> None:
+def test_image_levels_move_as_bytes() -> None:
     graph = u8_first_layer(3, 8)
     by_floats = u8_first_layer(3, 8)
     by_floats.types["image"] = by_floats.types[by_floats.outputs[0]]

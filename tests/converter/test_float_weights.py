@@ -1,4 +1,4 @@
-"""Real weights stored as halves: what is rounded, what is not, and what the file and report say."""
+"""Float weights stored as halves: what is rounded, what is not, and what file and report say."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_layers_that_halves_cannot_hold_stay_exact_and_are_named(
     assert words in note
 
 
-def test_a_few_tiny_weights_beside_large_ones_do_no_harm() -> None:
+def test_a_few_tiny_weights_next_to_large_ones_do_no_harm() -> None:
     weights = normal(10, 6, 6, 33)
     weights[:, 0, 0, :5] = 1e-9
     weights[7] = 0.0

@@ -1,4 +1,4 @@
-"""Real weights stored as 8-bit integers: how they are rounded, and what file and report say."""
+"""Float weights stored as 8-bit integers: how they are rounded, and what file and report say."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_network_of_bytes_computes_nearly_the_same() -> None:
     x = integers(bytes_.engine)
     for name, array in run(bytes_.engine, x).items():
         expected = run(exact.engine, x)[name]
-        # Behind the rounded stem some bits are others.
+        # After the rounded stem some bits are others.
         assert np.abs(array - expected).max() <= 0.1 * np.abs(expected).max()
         again = run(graph_from_bytes(bytes_.content), x)[name]
         np.testing.assert_array_equal(again, array)

@@ -77,7 +77,7 @@ def test_groups_of_every_size_and_version_are_read(count: int, version: Any) -> 
         file.attrs["empty"] = ""
         for i in range(min(count, 60) if version[0] == "earliest" else count):
             file.attrs[f"attribute {i}"] = f"value {i}"
-        for i in range(count):  # h5py takes milliseconds a group
+        for i in range(count):  # h5py takes milliseconds per group
             file[f"layer{i}/vars/0" if i < 30 else f"layer{i}"] = np.arange(6, dtype=np.float32) + i
         file["scalar"], file["big"] = np.float32(3), np.arange(5, dtype=">f4")
     assert_same_content(content.getvalue())

@@ -109,7 +109,7 @@ def test_other_and_truncated_files_are_refused(content: bytes, tmp_path: Path) -
         import_tflite(path)
 
 
-def test_data_behind_the_flatbuffer_is_refused(tmp_path: Path) -> None:
+def test_data_after_the_flatbuffer_is_refused(tmp_path: Path) -> None:
     """Buffers of models over 2 GB have an offset and a size instead of data."""
     import flatbuffers
 

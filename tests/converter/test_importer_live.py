@@ -1,4 +1,4 @@
-"""The Larq importer beside TensorFlow: live models and exact arithmetic."""
+"""The Larq importer and TensorFlow: live models and exact arithmetic."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def test_random_networks_in_exact_arithmetic_agree_to_the_last_bit(
     x = lq.layers.QuantDense(9, input_quantizer="ste_sign", kernel_quantizer="ste_sign")(x)
     x = tf.keras.layers.BatchNormalization()(x)
     model = tf.keras.Model(image, tf.keras.layers.Activation("softmax", name="softmax")(x))
-    picture = rng.integers(-8, 9, (2, *shape)).astype(np.float32)
-    larq_networks.make_dyadic(model, picture, seed)
-    needs = {entry.layer: entry.bits for entry in exactness(model, picture)}
+    values = rng.integers(-8, 9, (2, *shape)).astype(np.float32)
+    larq_networks.make_dyadic(model, values, seed)
+    needs = {entry.layer: entry.bits for entry in exactness(model, values)}
     needs.pop("softmax")
     assert max(needs.values()) <= FLOAT32_BITS, "this seed is not exact; choose another"
-    assert_equal_to_the_last_bit(model, import_larq(model), picture, {"softmax"})
+    assert_equal_to_the_last_bit(model, import_larq(model), values, {"softmax"})
 
 
 # --- quantizers -----------------------------------------------------------------------------------

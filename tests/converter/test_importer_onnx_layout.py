@@ -34,7 +34,7 @@ def test_a_keras_export_keeps_its_own_layout() -> None:
     ]
 
 
-def test_a_dense_layer_behind_a_map_reads_it_in_the_model_s_order() -> None:
+def test_a_dense_layer_after_a_map_reads_it_in_the_model_s_order() -> None:
     nodes = [
         helper.make_node("Sign", ["x"], ["s"]),
         helper.make_node("Flatten", ["s"], ["f"]),

@@ -123,7 +123,7 @@ def test_other_quantizers_equal_their_execution(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUANTS)
 def test_levels_change_at_the_same_float(name: str) -> None:
-    """At each threshold, and at the numbers beside it."""
+    """At each threshold, and at the numbers next to it."""
     source = open_onnx(QUANTS[name])
     ops = [node.op for node in source.graph.nodes if isinstance(node.op, Quantize | Sign)]
     thresholds = floats(ops[0].threshold) if isinstance(ops[0], Sign) else ops[0].thresholds
@@ -197,7 +197,7 @@ def test_weights_may_be_stored_as_integers() -> None:
 
 
 def brevitas_network(bits: float, weight_bits: float) -> onnx.ModelProto:
-    """Two convolutions of quantized maps and kernels, each behind a normalisation, and scores."""
+    """Two convolutions of quantized maps and kernels, each after a normalisation, and scores."""
     number = {
         name: np.array(value, np.float32)
         for name, value in {"zero": 0, "one": 1, "bits": bits, "wbits": weight_bits}.items()
@@ -284,7 +284,7 @@ def test_brevitas_networks_are_binary_and_equal_to_the_last_bit(
     assert {name.split("/")[0] for name in binary} == {"conv1", "conv2"}
     path = tmp_path / "network.pbit"
     path.write_bytes(conversion.content)
-    images = halves(16, 4, 4, 4, most=16)
+    images = halves(16, 4, 4, 4, maximum=16)
     expected = source.runner().activations({"x": images})["fc"]
     result = phonebit.Network.load(path, device="cpu").forward(images)
     np.testing.assert_array_equal(np.asarray(result).reshape(16, 5), expected.reshape(16, 5))

@@ -16,9 +16,9 @@ from phonebit.errors import UnsupportedLayerError
 from support.onnx_models import (
     assert_equal_to_onnx,
     halves,
+    images,
     model,
     negated,
-    pictures,
     single,
 )
 
@@ -64,7 +64,7 @@ def test_recurrent_layers_are_within_rounding(made: onnx.ModelProto) -> None:
 def test_a_layer_of_relus_is_its_recurrence() -> None:
     """ONNX's reference has no relus in recurrent layers. All sums are exact."""
     graph = import_onnx(recurrent("RNN", activations=["Relu"]))
-    inputs = pictures(graph)
+    inputs = images(graph)
     w, r, (wb, rb) = halves(4, 6), halves(4, 4, seed=4), halves(2, 4, seed=5)
     state = np.zeros((2, 4), np.float32)
     for step, x in enumerate(inputs["x"].reshape(2, 5, 6).transpose(1, 0, 2)):

@@ -165,7 +165,7 @@ def test_a_quantizer_that_only_shares_its_name_is_judged_by_what_it_computes() -
         lambda x: np.where(x >= x.mean(), 1.0, -1.0),  # depends on the others
     ],
 )
-def test_other_functions_serve_for_kernels_only(function: Any) -> None:
+def test_other_functions_are_for_kernels_only(function: Any) -> None:
     quantizer = recognise(function, "mine", None)
     assert quantizer.step is None and "step function" in quantizer.problem
     w = np.random.default_rng(5).normal(0, 1, (2, 2, 3, 4)).astype(F32)

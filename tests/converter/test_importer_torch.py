@@ -17,9 +17,9 @@ from torch_checks import (  # noqa: E402
     Lambda,
     assert_equal_to_pytorch,
     found,
+    images,
     imported,
     kinds,
-    pictures,
     step_names,
 )
 
@@ -195,7 +195,7 @@ EXACT: dict[str, Case] = {
         {"conv": nn.Conv2d(8, 1, 3, padding=1)},
         MAPS,
     ),
-    "gate for each picture": (
+    "gate for each image": (
         lambda m, x: x + m.fc(x.amax((2, 3))).view(-1, 1, 1, 1),
         {"fc": nn.Linear(8, 1)},
         MAPS,
@@ -224,7 +224,7 @@ def test_layers_equal_pytorch_to_the_last_bit(name: str) -> None:
     function, parts, shape = EXACT[name]
     module = Lambda(function, **parts).eval()
     source = imported(module, shape)
-    inputs = pictures(source.graph, count=1)
+    inputs = images(source.graph, count=1)
     assert_equal_to_pytorch(source, inputs)
     (maps,) = inputs.values()
     with torch.no_grad():
@@ -347,7 +347,7 @@ def test_nodes_are_called_like_their_modules_and_further_calls_are_numbered() ->
 def test_several_inputs_and_outputs_keep_their_order() -> None:
     module = Lambda(lambda m, x, y: (m.conv(y) + x, x.amax((2, 3)), y), conv=nn.Conv2d(8, 8, 1))
     source = imported(module, MAPS, MAPS)
-    inputs = pictures(source.graph)
+    inputs = images(source.graph)
     assert_equal_to_pytorch(source, inputs)
     results = run(source.graph, inputs)
     assert list(results) == ["add", "amax", source.graph.inputs[1]]
@@ -363,7 +363,7 @@ def test_a_byte_input_becomes_numbers_before_anything_else() -> None:
     assert_equal_to_pytorch(source, {name: maps})
 
 
-def test_a_program_with_a_batch_or_a_dynamic_one_runs_any_number_of_pictures() -> None:
+def test_a_program_with_a_batch_or_a_dynamic_one_runs_any_number_of_images() -> None:
     module = Lambda(
         lambda m, x: m.fc(m.conv(x).sign().view(x.size(0), -1)),
         conv=nn.Conv2d(3, 4, 3, 2),
@@ -377,7 +377,7 @@ def test_a_program_with_a_batch_or_a_dynamic_one_runs_any_number_of_pictures() -
         source = open_torch(exported)
         assert [node.name for node in source.graph.nodes] == [node.name for node in plain.nodes]
         assert source.graph.types == plain.types
-        assert_equal_to_pytorch(source, pictures(source.graph, count=5))
+        assert_equal_to_pytorch(source, images(source.graph, count=5))
 
 
 def test_core_aten_programs_give_the_same_graph() -> None:

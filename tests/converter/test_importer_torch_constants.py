@@ -1,4 +1,4 @@
-"""Functions that are constant somewhere: of a PReLU behind a ReLU, of a sign behind one."""
+"""Functions that are constant somewhere: of a PReLU after a ReLU, of a sign after one."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_any_chain_of_views_is_what_numpy_makes_of_the_numbers(
         moved = moved.with_value(signs, quantized=True)
         tensor = np.where(tensor == 0, 0, np.where(tensor >= 50, 1, -1))
     plain = relayout(emission, moved, layout, "y")
-    expected = np.stack([in_layout(picture, layout) for picture in tensor])
+    expected = np.stack([in_layout(image, layout) for image in tensor])
     np.testing.assert_array_equal(result(emission, plain, original), expected)
     np.testing.assert_array_equal(
         plain.indices, plain_view("", tensor.shape, BATCH, layout).indices
@@ -150,7 +150,7 @@ def test_selected_bits_stay_bits() -> None:
     assert result(emission, plain, tensor).dtype == np.int8
 
 
-def test_pictures_of_one_batch_cannot_be_mixed() -> None:
+def test_images_of_one_batch_cannot_be_mixed() -> None:
     _, view = start((2, 4, 4))
     folded = replace(view, indices=view.indices.reshape(1, 4, 4, 4))
     with pytest.raises(UnsupportedError, match="mixes the images"):

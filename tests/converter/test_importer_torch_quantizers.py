@@ -33,7 +33,7 @@ FLOATS = (0.0, 1.0, -1.0, 0.5, -0.5, 1 / 3, 2 / 3, 0.1, 3.0, 100.0, -7.25, 1e-30
 
 
 def edges(thresholds: np.ndarray) -> np.ndarray:
-    """The thresholds, the numbers beside them, and others; no subnormal ones, which may be 0."""
+    """The thresholds, the numbers next to them, and others; no subnormal ones, which may be 0."""
     near = [np.nextafter(t, np.float32(d)) for t in thresholds for d in (-np.inf, np.inf)]
     numbers = np.array([*FLOATS, *thresholds, *near], np.float32)
     return numbers[(numbers == 0) | (np.abs(numbers) >= np.finfo(np.float32).tiny)]
@@ -76,8 +76,8 @@ SIGNS: dict[str, Callable[[Tensor], Tensor]] = {
     "sign plus one half": lambda x: (x.sign() + 0.5).sign(),
     "masked assignment": lambda x: OwnSign.apply(x),
     "masked_fill": lambda x: x.sign().masked_fill(x == 0, 1.0),
-    "behind a clamp": lambda x: torch.where(x.clamp(-1, 1) >= 0, 1.0, -1.0),
-    "behind tanh": lambda x: torch.where(torch.tanh(x * 3) >= 0, 1.0, -1.0),
+    "after a clamp": lambda x: torch.where(x.clamp(-1, 1) >= 0, 1.0, -1.0),
+    "after tanh": lambda x: torch.where(torch.tanh(x * 3) >= 0, 1.0, -1.0),
     "logical": lambda x: torch.where(~(x < 0) & (x > -1) | (x > 5), 1.0, -1.0),
     "(hard - soft).detach() + soft": lambda x: (
         (torch.where(x >= 0, 1.0, -1.0) - x.clamp(-1, 1)).detach() + x.clamp(-1, 1)
@@ -92,7 +92,7 @@ SIGNS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def polynomial(x: Tensor) -> Tensor:
-    """Bi-Real Net's approximation, of which only the sign is left in the forward pass."""
+    """Bi-Real Net's approximation, of which only the sign is left in the inference."""
     hard = torch.where(x >= 0, 1.0, -1.0)
     low, middle, high = (x < -1).float(), (x < 0).float(), (x < 1).float()
     soft = -1 * low + (x * x + 2 * x) * (1 - low)

@@ -146,11 +146,11 @@ def test_sums_beyond_float32_integers_stay_exact() -> None:
 def test_pooling_ignores_what_is_outside_the_map(window: Window) -> None:
     x = RNG.standard_normal((2, 5, 6, 3)).astype(np.float32)
     size = window.output_size(5, 6)
-    most, mean = np.zeros((2, *size, 3)), np.zeros((2, *size, 3))
-    for n, oy, ox, c in np.ndindex(most.shape):
+    maximum, mean = np.zeros((2, *size, 3)), np.zeros((2, *size, 3))
+    for n, oy, ox, c in np.ndindex(maximum.shape):
         seen = [x[n, y, xx, c] for _, _, y, xx, inside in taps(window, 5, 6, oy, ox) if inside]
-        most[n, oy, ox, c], mean[n, oy, ox, c] = max(seen), np.mean(seen)
-    np.testing.assert_array_equal(apply(MaxPool2D(window), x), most)
+        maximum[n, oy, ox, c], mean[n, oy, ox, c] = max(seen), np.mean(seen)
+    np.testing.assert_array_equal(apply(MaxPool2D(window), x), maximum)
     np.testing.assert_allclose(apply(AveragePool2D(window), x), mean, atol=1e-6)
 
 

@@ -37,7 +37,7 @@ def loaded(content: bytes, folder: Path) -> Network:
 
 
 def two_inputs(channels: int, labels: list[str]) -> Graph:
-    """A picture and another map of the same shape, added up."""
+    """An image and another map of the same shape, added up."""
     net = builders.Net("two_inputs")
     first = net.input("first", (4, 6, channels), DataType.U8)
     second = net.input("second", (4, 6, channels))

@@ -93,7 +93,7 @@ def test_a_sign_moves_before_max_pooling_and_falling_channels_take_the_minimum()
     assert node_of(graph, "p").value == "sign"
 
 
-def test_a_sign_stays_behind_max_pooling_if_it_does_not_commute_or_the_float_is_needed() -> None:
+def test_a_sign_stays_after_max_pooling_if_it_does_not_commute_or_the_float_is_needed() -> None:
     net = Source()
     c = net.add("c", Conv2D(net.signs(4, 1, 1, 4), POINT), "x")
     p = net.add("p", MaxPool2D(Window((2, 2), (2, 2))), c)

@@ -35,7 +35,7 @@ from phonebit.converter.ops.epilogue import (
 )
 from phonebit.converter.ops.epilogue.functions import Round, Sigmoid
 from phonebit.converter.passes.base import Pass, PassLog
-from phonebit.converter.passes.check import ReferenceCheck, rounding_behind_steps
+from phonebit.converter.passes.check import ReferenceCheck, rounding_after_steps
 from phonebit.converter.passes.fuse_epilogues import FuseEpilogues
 from phonebit.converter.passes.fuse_integer_thresholds import FuseIntegerThresholds
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
@@ -120,7 +120,7 @@ def test_rounding_to_levels_is_part_of_the_op_before_it() -> None:
     assert steps(engine, "c") == ["ScaleBias", "Round", "Clamp", "ScaleBias"]
 
 
-def test_a_sign_behind_rounding_is_one_threshold() -> None:
+def test_a_sign_after_rounding_is_one_threshold() -> None:
     net = Source()
     net.add("s", Sign(), rounded_to_8_bits(net, "x"))
     engine = converted(net.done("s"))
@@ -302,7 +302,7 @@ def test_float_ties_are_counted_and_real_differences_are_not_ties() -> None:
     before = values["s"]
     after = before.copy()
     after[0, 0, 0, 0] *= -1
-    noise = rounding_behind_steps(graph.nodes[-1], [values["v"]])
+    noise = rounding_after_steps(graph.nodes[-1], [values["v"]])
     check._compare("a pass", graph.nodes[-1], "s", (before, after), None, noise)
     assert check.ties == 1
     after[0, 0, 0, 1] *= -1
@@ -361,12 +361,12 @@ def test_a_value_that_stays_on_its_threshold_is_no_tie() -> None:
     assert np.any(margin == 0)
     before = check._values["s"]
     after = np.where(margin == 0, -before, before).astype(np.int8)
-    noise = rounding_behind_steps(graph.nodes[-1], [check._values["v"]])
+    noise = rounding_after_steps(graph.nodes[-1], [check._values["v"]])
     with pytest.raises(VerificationError, match="of 8 elements"):
         check._compare("a pass", graph.nodes[-1], "s", (before, after), margin, noise)
 
 
-def test_steps_and_comparisons_behind_a_concatenation_move_into_its_operands() -> None:
+def test_steps_and_comparisons_after_a_concatenation_move_into_its_operands() -> None:
     net = Source()
     a = net.add("a", Conv2D(net.rng.integers(-2, 3, (5, 3, 3, 4)).astype(np.float32), SAME), "x")
     b = net.add("b", Conv2D(net.rng.integers(-2, 3, (3, 3, 3, 4)).astype(np.float32), SAME), "x")
@@ -379,7 +379,7 @@ def test_steps_and_comparisons_behind_a_concatenation_move_into_its_operands() -
     assert kinds(engine) == ["Conv2D", "Conv2D", "Concat", "Concat", "BinaryConv2D"]
 
 
-def test_a_concatenation_that_others_read_keeps_its_steps_behind_it() -> None:
+def test_a_concatenation_that_others_read_keeps_its_steps_after_it() -> None:
     net = Source()
     a = net.add("a", Conv2D(net.rng.integers(-2, 3, (5, 3, 3, 4)).astype(np.float32), SAME), "x")
     k = net.add("k", Concat(), a, "x")

@@ -1,4 +1,4 @@
-"""Quantizers of several levels: as planes of bits they compute what they compute as numbers."""
+"""Quantizers of several levels: as bit-planes they compute what they compute as numbers."""
 
 from __future__ import annotations
 

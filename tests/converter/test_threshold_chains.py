@@ -196,7 +196,7 @@ def float_chains(count: int) -> tuple[Graph, bytes, FloatArray]:
 
 @cache
 def integer_chains(count: int, bisected: bool) -> tuple[Graph, bytes, FloatArray]:
-    """The same behind binary convolutions, whose every sum occurs; some chains fall and rise."""
+    """The same after binary convolutions, whose every sum occurs; some chains fall and rise."""
     rng = np.random.default_rng(1)
     net = Source((1, TAPS + 1, TAPS))
     bits = net.add("bits", Sign(), "x")

@@ -25,7 +25,7 @@ CHANNELS = 33
 
 
 def chain_of(*ops: Operator, channels: int = CHANNELS) -> Chain:
-    """A chain of per-channel operators and a Sign, behind a float input."""
+    """A chain of per-channel operators and a Sign, after a float input."""
     nodes = [Node("v", Input(), [], value="v")]
     for index, op in enumerate((*ops, Sign())):
         nodes.append(Node(f"n{index}", op, [nodes[-1].outputs[0]], value=f"n{index}"))
@@ -140,7 +140,7 @@ def test_reach_holds_every_accumulator_that_occurs(
     assert reach.step == (1 if any(pads) and pad_value == 0 else 2)
 
 
-def test_reach_of_bytes_covers_the_extreme_pictures() -> None:
+def test_reach_of_bytes_covers_the_extreme_images() -> None:
     weights = np.ones((1, 2, 2, 3), np.float32)
     assert reach_of(Conv2D(weights, Window((2, 2)), input_mul=2, input_add=-255)) == Reach(
         -12 * 255, 12 * 255, 1

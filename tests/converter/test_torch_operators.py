@@ -1,4 +1,4 @@
-"""Operators of PyTorch behind a convolution and in front of one, converted and executed."""
+"""Operators of PyTorch after a convolution and in front of one, converted and executed."""
 
 from __future__ import annotations
 

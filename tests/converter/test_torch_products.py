@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
-from torch_checks import Lambda, assert_equal_to_pytorch, imported, pictures  # noqa: E402
+from torch_checks import Lambda, assert_equal_to_pytorch, images, imported  # noqa: E402
 
 import phonebit  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
@@ -143,7 +143,7 @@ def test_two_quantized_operands_of_any_levels_are_products_of_bits() -> None:
     operands = [node.inputs for node in engine.nodes if isinstance(node.op, MatMul)]
     assert len(operands) == 2
     assert all(engine.types[name].dtype == DataType.BIT for both in operands for name in both)
-    x = pictures(source.graph)
+    x = images(source.graph)
     assert run(engine, x).keys() == run(source.graph, x).keys()
     for name, expected in run(source.graph, x).items():
         np.testing.assert_allclose(run(engine, x)[name], expected, rtol=0, atol=1e-6)

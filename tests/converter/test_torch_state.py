@@ -93,7 +93,7 @@ def test_state_that_the_first_batch_sets_is_no_constant() -> None:
 
 
 def test_assignments_to_data_are_followed_by_the_tensor_itself() -> None:
-    """Whoever has the same tensor sees its new numbers; a view made before keeps the old ones."""
+    """What has the same tensor sees its new numbers; a view made before keeps the old ones."""
 
     def forward(module: Any, x: Tensor) -> Any:
         y = module.first(x)

@@ -90,7 +90,7 @@ def test_zero_padding_makes_odd_sums_even() -> None:
 
 
 @pytest.mark.parametrize(("beta", "expected"), [(0.25, "impossible"), (-6.0, "exact")])
-def test_every_sum_behind_a_batch_norm_is_tried(beta: float, expected: ZeroFate) -> None:
+def test_every_sum_after_a_batch_norm_is_tried(beta: float, expected: ZeroFate) -> None:
     net = Source()
     c = net.add("c", Conv2D(net.signs(4, 3, 3, 4), SAME), bits(net))
     assert fate(net, net.add("n", norm(beta), c)) == expected
@@ -121,7 +121,7 @@ def black(net: Source) -> str:
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [
         lambda net: black(net),
         lambda net: net.add("p", MaxPool2D(Window((2, 2), (2, 2))), black(net)),
@@ -133,19 +133,19 @@ def black(net: Source) -> str:
     ],
 )
 def test_black_regions_stay_exact_through_what_is_linear_there(
-    behind: Callable[[Source], str],
+    after: Callable[[Source], str],
 ) -> None:
     net = Source()
-    assert fate(net, behind(net)) == "exact"
+    assert fate(net, after(net)) == "exact"
     net = Source()
-    assert fate(net, behind(net), "plus") == "counted as +"
+    assert fate(net, after(net), "plus") == "counted as +"
 
 
 @pytest.mark.parametrize(("level", "expected"), [(0.0, "exact"), (0.25, "counted as +")])
-def test_the_least_and_the_greatest_value_are_tried_as_the_rule_says(
+def test_the_minimum_and_the_maximum_value_are_tried_as_the_rule_says(
     level: float, expected: ZeroFate
 ) -> None:
-    """Levels 0 and 255 are -1 and 1, behind which x + 1 and a convolution without bias stand."""
+    """Levels 0 and 255 are -1 and 1, after which x + 1 and a convolution without bias stand."""
     for bound in (-1, 1):
         net = Source()
         net.graph.preprocessing = {"x": Preprocessing((-1.0, 1.0))}
@@ -240,7 +240,7 @@ def test_inputs_are_exact_where_a_zero_stays_zero() -> None:
 
 
 @pytest.mark.parametrize(("offset", "expected"), [(-127.5, "impossible"), (-128, "exact")])
-def test_all_256_levels_of_a_picture_are_tried(offset: float, expected: ZeroFate) -> None:
+def test_all_256_levels_of_an_image_are_tried(offset: float, expected: ZeroFate) -> None:
     net = Source(dtype=DataType.U8)
     ones = np.ones(4, np.float32)
     assert fate(net, net.add("d", Dequantize(ones, offset * ones), "x")) == expected

@@ -1,4 +1,4 @@
-"""All networks of larq-zoo, from files and live, beside TensorFlow."""
+"""All networks of larq-zoo, from files and live, compared with TensorFlow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exact_numbers(request: pytest.FixtureRequest, tf: Any, lq: Any) -> zoo_netwo
 
 @pytest.fixture
 def exact(exact_numbers: zoo_networks.MadeUp) -> Subject:
-    """A network in exact arithmetic, pictures, and the imported graph."""
+    """A network in exact arithmetic, images, and the imported graph."""
     return *exact_numbers.ready(), exact_numbers.graph
 
 
@@ -52,7 +52,7 @@ def random_numbers(request: pytest.FixtureRequest, tf: Any, lq: Any) -> zoo_netw
 
 @pytest.fixture
 def random(random_numbers: zoo_networks.MadeUp) -> Subject:
-    """A network with random weights, pictures, and the imported graph."""
+    """A network with random weights, images, and the imported graph."""
     return *random_numbers.ready(), random_numbers.graph
 
 
@@ -60,12 +60,12 @@ def random(random_numbers: zoo_networks.MadeUp) -> Subject:
 
 
 def test_every_layer_agrees_to_the_last_bit(exact: Subject) -> None:
-    model, pictures, graph = exact
+    model, images, graph = exact
     softmax = model.layers[-1].name
-    needs = {entry.layer: entry.bits for entry in exactness(model, pictures)}
+    needs = {entry.layer: entry.bits for entry in exactness(model, images)}
     needs.pop(softmax)
     assert max(needs.values()) <= FLOAT32_BITS, "this seed is not exact; choose another"
-    assert_equal_to_the_last_bit(model, graph, pictures, {softmax})
+    assert_equal_to_the_last_bit(model, graph, images, {softmax})
 
 
 def test_a_file_gives_the_same_graph_as_the_live_model(exact: Subject, tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ def test_a_file_gives_the_same_graph_as_the_live_model(exact: Subject, tmp_path:
 
 
 def test_the_engine_agrees_to_the_last_bit(tf: Any, exact: Subject, tmp_path: Path) -> None:
-    model, pictures, _ = exact
+    model, images, _ = exact
     logits = zoo_networks.without_softmax(tf, model)
     conversion = convert_graph(import_larq(logits), strict=True)
     (tmp_path / "model.pbit").write_bytes(conversion.content)
-    ours = Network.load(tmp_path / "model.pbit", device="cpu").forward(pictures)
-    np.testing.assert_array_equal(np.asarray(ours).reshape(len(pictures), -1), logits(pictures))
+    ours = Network.load(tmp_path / "model.pbit", device="cpu").forward(images)
+    np.testing.assert_array_equal(np.asarray(ours).reshape(len(images), -1), logits(images))
 
 
 # --- random weights -------------------------------------------------------------------------------
@@ -102,15 +102,15 @@ def assert_layer_agrees(node: Node, graph: Graph, ours: np.ndarray, theirs: np.n
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * size, err_msg=node.name)
 
 
-def assert_every_layer_alone_agrees(model: Any, graph: Graph, pictures: np.ndarray) -> None:
+def assert_every_layer_alone_agrees(model: Any, graph: Graph, images: np.ndarray) -> None:
     """Each layer is given what Keras computed in front of it."""
-    theirs = keras_activations(model, pictures)
+    theirs = keras_activations(model, images)
     values: dict[str, np.ndarray] = {}
     compared = 0
     for node in graph.nodes:
         (name,) = node.outputs
         if isinstance(node.op, Input):
-            values[name] = pictures
+            values[name] = images
             continue
         ours = evaluate_node(node, [values[value] for value in node.inputs])[name]
         values[name] = ours
@@ -122,8 +122,8 @@ def assert_every_layer_alone_agrees(model: Any, graph: Graph, pictures: np.ndarr
 
 
 def test_every_layer_alone_agrees_with_random_weights(random: Subject) -> None:
-    model, pictures, graph = random
-    assert_every_layer_alone_agrees(model, graph, pictures)
+    model, images, graph = random
+    assert_every_layer_alone_agrees(model, graph, images)
 
 
 def rescale(layer: CustomLayer) -> Tensor:
@@ -144,19 +144,19 @@ def test_ancestors_of_real_to_binary_nets_agree_layer_by_layer(
     networks = pytest.importorskip("larq_zoo.literature.real_to_bin_nets")
     build = getattr(networks, f"{factory}Factory")
     model = build(input_shape=(64, 64, 3), num_classes=zoo_networks.CLASSES).build()
-    larq_networks.make_random(model, larq_networks.real_pictures(4, 64))
+    larq_networks.make_random(model, larq_networks.float_images(4, 64))
     graph = import_larq(model, custom_layers={"LearnedRescaleLayer": rescale})
-    assert_every_layer_alone_agrees(model, graph, larq_networks.real_pictures(2, 64, seed=7))
+    assert_every_layer_alone_agrees(model, graph, larq_networks.float_images(2, 64, seed=7))
 
 
 def test_the_engine_chooses_the_same_class_with_random_weights(
     random: Subject, tmp_path: Path
 ) -> None:
-    model, pictures, graph = random
+    model, images, graph = random
     conversion = convert_graph(graph, strict=True, check=False)
     (tmp_path / "model.pbit").write_bytes(conversion.content)
-    ours = Network.load(tmp_path / "model.pbit", device="cpu").forward(pictures)
-    theirs = np.asarray(model(pictures, training=False))
+    ours = Network.load(tmp_path / "model.pbit", device="cpu").forward(images)
+    theirs = np.asarray(model(images, training=False))
     np.testing.assert_array_equal(
         np.asarray(ours).reshape(theirs.shape).argmax(axis=1), theirs.argmax(axis=1)
     )
@@ -166,10 +166,10 @@ def test_the_engine_chooses_the_same_class_with_random_weights(
 def test_a_trusted_file_shows_what_keras_computes(
     tf: Any, lq: Any, network: str, tmp_path: Path
 ) -> None:
-    model, pictures = zoo_networks.random(network).ready()
+    model, images = zoo_networks.random(network).ready()
     model.save(tmp_path / "model.h5", include_optimizer=False)
     loaded = load_keras(tmp_path / "model.h5", trust_lambdas=True)
-    theirs, ours = keras_activations(model, pictures), keras_activations(loaded, pictures)
+    theirs, ours = keras_activations(model, images), keras_activations(loaded, images)
     assert theirs.keys() == ours.keys()
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, err_msg=name)

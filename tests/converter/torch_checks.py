@@ -50,7 +50,7 @@ def exact_(module: nn.Module) -> None:
                 layer.eps = 2.0**-10
 
 
-def pictures(graph: Graph, count: int = 3, seed: int = 5) -> dict[str, np.ndarray]:
+def images(graph: Graph, count: int = 3, seed: int = 5) -> dict[str, np.ndarray]:
     """Multiples of 1/2 from -4 to 4, zeros among them."""
     rng = np.random.default_rng(seed)
     return {
@@ -73,7 +73,7 @@ def assert_equal_to_pytorch(
         PyTorch's values.
     """
     graph = source.graph
-    inputs = inputs or pictures(graph)
+    inputs = inputs or images(graph)
     expected = source.activations(inputs)
     values = run(graph, inputs, list(graph.types))
     assert set(graph.inputs) < set(expected)

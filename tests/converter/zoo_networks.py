@@ -1,4 +1,4 @@
-"""The networks of larq-zoo with made-up weights, for tests beside TensorFlow."""
+"""The networks of larq-zoo with made-up weights, for tests with TensorFlow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAMBDAS: Final = ("MeliusNet22", "RealToBinaryNet")
 """Those with Lambda layers."""
 
 CLASSES: Final = 10
-PICTURES: Final = 2
+IMAGES: Final = 2
 
 
 @cache
@@ -59,28 +59,28 @@ def _build(name: str, **options: Any) -> Any:
 
 
 class MadeUp:
-    """A network with made-up numbers, and pictures (PICTURES, H, W, 3) for it."""
+    """A network with made-up numbers, and images (IMAGES, H, W, 3) for it."""
 
-    def __init__(self, model: Any, pictures: np.ndarray) -> None:
-        self._model, self._weights, self._pictures = model, model.get_weights(), pictures
+    def __init__(self, model: Any, images: np.ndarray) -> None:
+        self._model, self._weights, self._images = model, model.get_weights(), images
         self.graph = import_larq(model)
 
     def ready(self) -> tuple[Any, np.ndarray]:
-        """The Keras model and the pictures; the model is others', too, who set other numbers."""
+        """The Keras model and the images; the model is others', too, who set other numbers."""
         self._model.set_weights(self._weights)
-        return self._model, self._pictures
+        return self._model, self._images
 
 
 def exact(name: str) -> MadeUp:
-    """A network in which float32 arithmetic is exact up to the logits, and pictures for it.
+    """A network in which float32 arithmetic is exact up to the logits, and images for it.
 
-    Beside dyadic weights and statistics: scales of quantized kernels are powers of two, gates of
+    Besides dyadic weights and statistics: scales of quantized kernels are powers of two, gates of
     squeeze-and-excite are sigmoid(0) = 1/2, and DoReFaNet quantizes to one bit (thirds are no
-    dyadic fractions).
+    exactly representable fractions).
     """
     model = _built(name, **({"activations_k_bit": 1} if name == "DoReFaNet" else {}))
-    pictures = larq_networks.integer_pictures(PICTURES, SIZES[name], seed=5)
-    larq_networks.make_dyadic(model, pictures[:1])
+    images = larq_networks.integer_images(IMAGES, SIZES[name], seed=5)
+    larq_networks.make_dyadic(model, images[:1])
     rng = np.random.default_rng(11)
     for layer in model.layers:
         kernel_quantizer = getattr(layer, "kernel_quantizer", None)
@@ -91,16 +91,16 @@ def exact(name: str) -> MadeUp:
             layer.set_weights([rng.choice([-0.5, 0.5], w.shape) for w in layer.get_weights()])
         if layer.name.endswith("scaling_dense_expand"):
             layer.set_weights([0 * w for w in layer.get_weights()])
-    return MadeUp(model, pictures)
+    return MadeUp(model, images)
 
 
 def random(name: str) -> MadeUp:
-    """A network with random weights and statistics, and pictures for it."""
+    """A network with random weights and statistics, and images for it."""
     model = _built(name)
-    pictures = larq_networks.real_pictures(PICTURES, SIZES[name], seed=7)
-    # Calibrated on several: maps of one pixel would have no deviation on one picture.
-    larq_networks.make_random(model, larq_networks.real_pictures(4, SIZES[name]))
-    return MadeUp(model, pictures)
+    images = larq_networks.float_images(IMAGES, SIZES[name], seed=7)
+    # Calibrated on several: maps of one pixel would have no deviation on one image.
+    larq_networks.make_random(model, larq_networks.float_images(4, SIZES[name]))
+    return MadeUp(model, images)
 
 
 def without_softmax(tf: Any, model: Any) -> Any:

@@ -1,5 +1,6 @@
-# phonebit_doctest: doctest (https://github.com/doctest/doctest) and a main function that runs all test cases. The header is this system's
-# (Debian: doctest-dev), else a release's. It is copied, so that a cross compiler sees it without the rest of /usr/include.
+# phonebit_doctest: doctest (https://github.com/doctest/doctest) and a main function that runs all test cases. The
+# header is this system's (Debian: doctest-dev), else a release's. It is copied, so that a cross compiler sees it
+# without the rest of /usr/include.
 find_path(PHONEBIT_DOCTEST doctest/doctest.h NO_CMAKE_FIND_ROOT_PATH DOC "Folder with doctest/doctest.h")
 if(NOT PHONEBIT_DOCTEST)
   if(POLICY CMP0135)
@@ -27,8 +28,8 @@ target_include_directories(phonebit_doctest SYSTEM PUBLIC ${DOCTEST_COPY})
 target_include_directories(phonebit_doctest INTERFACE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(phonebit_doctest INTERFACE PHONEBIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-# phonebit_tests(PROGRAM FILES <name>... LIBRARIES <target>...): a program of tests/<...>/test_<name>.cpp, and a test <name> for each file,
-# which runs the test cases of that file in a process of its own.
+# phonebit_tests(PROGRAM FILES <name>... LIBRARIES <target>...): a program of tests/<...>/test_<name>.cpp, and a test
+# <name> for each file, which runs the test cases of that file in a process of its own.
 function(phonebit_tests PROGRAM)
   cmake_parse_arguments(PARSE_ARGV 1 OF "" "" "FILES;LIBRARIES")
   add_executable(${PROGRAM})

@@ -273,11 +273,11 @@ inline void compare(Outputs& out, const RandomEpilogue& epilogue, const std::vec
 
 /// A random window over a random map. `channels_out` 0: the same channels (depthwise, pooling).
 /// large_windows: as of first layers, which move on by several pixels.
-inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int most_pixels,
+inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int max_pixels,
                               bool large_windows = false) {
   for (;;) {
     ConvShape s = {};
-    s.in_h = pick(random, 1, most_pixels), s.in_w = pick(random, 1, most_pixels);
+    s.in_h = pick(random, 1, max_pixels), s.in_w = pick(random, 1, max_pixels);
     s.in_c = channels_in, s.out_c = channels_out ? channels_out : channels_in;
     s.kernel_h = pick_one(random, {1, 1, 2, 3, 3, 5, 7}),
     s.kernel_w = random() % 4 ? s.kernel_h : pick(random, 1, 4);

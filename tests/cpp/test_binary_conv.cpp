@@ -192,7 +192,7 @@ void check_planes(std::mt19937& random, const BinaryConvKernel& kernel, const Co
   }
 }
 
-/// Whether a kernel whose name has the mark serves the shape.
+/// Whether a kernel whose name has the mark supports the shape.
 bool serves(const Isa& isa, const char* mark, const ConvShape& s) {
   for (const BinaryConvKernel* const* kernel = isa.binary_conv; *kernel != nullptr; ++kernel) {
     if (std::strstr((*kernel)->name, mark) != nullptr && (*kernel)->supports(s)) return true;
@@ -271,7 +271,7 @@ void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = n
   failure.rethrow();
 }
 
-/// Cases that a kernel serves.
+/// Cases that a kernel supports.
 template <size_t kCount>
 void check_cases(std::mt19937& random, const Case (&cases)[kCount], bool (*serves)(const ConvShape&)) {
   for (const Case& c : cases) {
@@ -371,7 +371,7 @@ TEST_CASE("filters that share sums on AVX-512") {
   CHECK(!shares_sums_avx512(s));
 }
 
-/// Groups of 4 to 7 windows, one a row and several; rows of padding that make long classes.
+/// Groups of 4 to 7 windows, one per row and several; rows of padding that make long classes.
 TEST_CASE("windows that share sums on AVX-512") {
   std::mt19937 random(test_seed());
   const Window same = {3, 1, 1, 1, 1}, half = {3, 2, 1, 1, 1}, tf_half = {3, 2, 1, 0, 1},

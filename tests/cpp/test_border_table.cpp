@@ -1,4 +1,5 @@
-// What counts of different bits are compared with: limits that kernels may subtract, and windows that have too many bits.
+// What counts of different bits are compared with: limits that kernels may subtract, and windows that have too
+// many bits.
 #include <climits>
 #include <cstdint>
 #include <vector>

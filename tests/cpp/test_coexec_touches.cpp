@@ -1,4 +1,4 @@
-// Which memories of a pass can be one: only where waiting has made sure that one is not used any more.
+// Which memories of an inference can be one: only where waiting has made sure that one is not used any more.
 #include <cstddef>
 
 #include "analysis/op_part.h"

@@ -311,7 +311,7 @@ void compare(const Tensor& tensor, const OutputPart& part, const std::vector<uin
              const std::vector<uint32_t>& whole) {
   const bool is_bits = tensor.dtype == DataType::kBit;
   const int units = is_bits ? 32 * tensor.words() : tensor.channels;
-  // The bits behind the last channel belong to it.
+  // The bits after the last channel belong to it.
   const int end = part.channel_end == tensor.channels ? units : part.channel_end;
   for (int64_t p = 0; p < tensor.pixels(); p++) {
     const int row = (int)(p / tensor.width);
@@ -373,7 +373,7 @@ void wrong_parts_are_refused(const Isa& isa, Random& random) {
   const RandomOp elementwise(random, OpKind::kElementwise, DataType::kF32, DataType::kBit);
   const OutputPart whole = analysis::whole_part(softmax.model(), softmax.op());
   const OutputPart by_channels = analysis::whole_part(elementwise.model(), elementwise.op());
-  OutputPart beyond = whole, empty = whole, channels = whole, behind_word = by_channels,
+  OutputPart beyond = whole, empty = whole, channels = whole, word_after = by_channels,
              inside_word = by_channels;
   beyond.row_end++;
   empty.row_begin = empty.row_end;
@@ -388,9 +388,9 @@ void wrong_parts_are_refused(const Isa& isa, Random& random) {
   };
   for (const OutputPart& part : {beyond, empty, channels}) check(softmax, part);
   if (by_channels.channel_end < 18) return;
-  behind_word.channel_begin = 8;
+  word_after.channel_begin = 8;
   inside_word.channel_end = 16;
-  for (const OutputPart& part : {behind_word, inside_word}) check(elementwise, part);
+  for (const OutputPart& part : {word_after, inside_word}) check(elementwise, part);
 }
 
 struct Kind {

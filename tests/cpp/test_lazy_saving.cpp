@@ -1,4 +1,4 @@
-// A caller of the library may keep values in ZA, the processor's accumulators of outer products, and let whoever needs
+// A caller of the library may keep values in ZA, the processor's accumulators of outer products, and let whatever needs
 // them next save them first (lazy saving of Arm's procedure call standard). The kernels of cpu_backend/sme2 do so.
 #include "kernel_check.h"
 
@@ -18,7 +18,7 @@ size_t vector_bytes() {
   return bytes;
 }
 
-/// ZA is on, holds `content`, and is to be saved to `save` by whoever needs it.
+/// ZA is on, holds `content`, and is to be saved to `save` by whatever needs it.
 void fill_za(const uint8_t* content, const LazySave* save) {
   asm volatile(
       ".arch_extension sme\n"

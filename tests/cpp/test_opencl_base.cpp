@@ -394,7 +394,7 @@ TEST_CASE("a store detects damage") {
     CHECK_MESSAGE(entry.path().extension() == ".clbin", "no temporary file is left: ", entry.path().string());
 }
 
-/// Processes write one entry over and over; whoever reads it finds one of them complete.
+/// Processes write one entry over and over; a reader finds one of them complete.
 TEST_CASE("a store is safe between processes") {
   const TemporaryFolder folder;
   const BinaryStore store(folder.path() + "/shared");

@@ -171,7 +171,7 @@ TEST_CASE("a window where an operator has none is ignored") {
   CHECK(geometry_defines(problem->model, op).find("KERNEL_H") == nullptr);
 }
 
-/// A tile of 32 filters cannot begin at channel 8: the next kernel of the table serves that part.
+/// A tile of 32 filters cannot begin at channel 8: the next kernel of the table runs that part.
 TEST_CASE("a part that a kernel cannot compute goes to the next choice") {
   if (!has_opencl_device()) return;
   TestDevice device(devices()[0]);
@@ -245,7 +245,7 @@ TEST_CASE("a first layer computes image by image") {
             executor.enqueue(false, nullptr, 1);
           }) == whole);
     CHECK(results_of(enqueue_all) == whole);
-    executor.enqueue_first_layer(0, 1);  // a pass that an error ended there
+    executor.enqueue_first_layer(0, 1);  // an inference that an error ended there
     executor.prepare(2);
     CHECK(results_of(enqueue_all) == whole);
   }

@@ -18,7 +18,7 @@ namespace {
 using namespace phonebit::engine;
 using namespace phonebit::engine::test;
 
-/// Bits and levels are equal; floats too, except behind divisions that a device may round differently.
+/// Bits and levels are equal; floats too, except after divisions that a device may round differently.
 void expect_equal(const Content& expected, const Content& got, const std::vector<TensorInfo>& tensors,
                   bool is_exact_device, const std::string& what) {
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -90,7 +90,7 @@ void check_network(const std::string& path, const Options& options, bool is_exac
   CHECK_MESSAGE(again.self_tests_run == 0, name, ": the second start builds nothing");
 }
 
-/// With the least memory that lets the network load, a batch runs in several passes.
+/// With the minimum memory that lets the network load, a batch runs in several passes.
 void check_passes(const std::string& path, Options options) {
   const int batch = 400;  // weights take as much as some 60 images
   Network cpu = Network::load(path);

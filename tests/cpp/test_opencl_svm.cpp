@@ -1,4 +1,4 @@
-// Shared virtual memory and the meeting of device and host on it.
+// Shared virtual memory and the synchronization of device and host on it.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -21,9 +21,9 @@ using namespace phonebit::engine::opencl;
 // As in poll_flags.cl: words a cache line apart.
 constexpr size_t kGpu = 0, kCpu = 16, kTimedOut = 32, kWords = 48;
 
-class Meeting {
+class SyncPoint {
  public:
-  explicit Meeting(const std::shared_ptr<Context>& context)
+  explicit SyncPoint(const std::shared_ptr<Context>& context)
       : context_(context),
         programs_(context, ""),
         memory_(*context, kWords * sizeof(int), "flags", SvmMemory::with_atomics),
@@ -64,30 +64,30 @@ class Meeting {
   Handle<cl_kernel> kernel_;
 };
 
-void check_meetings(const std::shared_ptr<Context>& context) {
+void check_sync_points(const std::shared_ptr<Context>& context) {
   constexpr int kForever = 2000000000;
-  Meeting meeting(context);
-  meeting.enqueue(1, 0, 1);
-  meeting.finish();
-  CHECK(meeting.flag(kGpu) == 1);
-  CHECK(meeting.flag(kTimedOut) == 0);
+  SyncPoint sync_point(context);
+  sync_point.enqueue(1, 0, 1);
+  sync_point.finish();
+  CHECK(sync_point.flag(kGpu) == 1);
+  CHECK(sync_point.flag(kTimedOut) == 0);
 
-  // Many meetings in one queue, each side ahead of the other in turn.
-  for (int stage = 2; stage < 50; ++stage) meeting.enqueue(stage, stage, kForever);
+  // Many synchronizations in one queue, each side ahead of the other in turn.
+  for (int stage = 2; stage < 50; ++stage) sync_point.enqueue(stage, stage, kForever);
   for (int stage = 2; stage < 50; ++stage) {
-    CHECK_MESSAGE(meeting.sees(kGpu, stage), "the device reaches stage ", stage);
-    CHECK_MESSAGE((stage % 7 != 0 || meeting.flag(kGpu) == stage), "the device waits in stage ", stage);
-    meeting.flag(kCpu).store(stage, std::memory_order_release);
+    CHECK_MESSAGE(sync_point.sees(kGpu, stage), "the device reaches stage ", stage);
+    CHECK_MESSAGE((stage % 7 != 0 || sync_point.flag(kGpu) == stage), "the device waits in stage ", stage);
+    sync_point.flag(kCpu).store(stage, std::memory_order_release);
   }
-  meeting.finish();
-  CHECK(meeting.flag(kGpu) == 49);
-  CHECK(meeting.flag(kTimedOut) == 0);
+  sync_point.finish();
+  CHECK(sync_point.flag(kGpu) == 49);
+  CHECK(sync_point.flag(kTimedOut) == 0);
 
-  meeting.enqueue(50, 50, 1000);
-  meeting.enqueue(51, 51, kForever);
-  meeting.finish();
-  CHECK(meeting.flag(kTimedOut) == 1);
-  CHECK(meeting.flag(kGpu) == 51);
+  sync_point.enqueue(50, 50, 1000);
+  sync_point.enqueue(51, 51, kForever);
+  sync_point.finish();
+  CHECK(sync_point.flag(kTimedOut) == 1);
+  CHECK(sync_point.flag(kGpu) == 51);
 }
 
 TEST_CASE("shared virtual memory") {
@@ -100,7 +100,7 @@ TEST_CASE("shared virtual memory") {
   } else {
     check_error(ErrorCode::device, {"too many"}, "more than there is",
                 [&] { SvmMemory(*context, std::numeric_limits<size_t>::max() / 2, "x"); });
-    if (device.has_svm_atomics) check_meetings(context);
+    if (device.has_svm_atomics) check_sync_points(context);
   }
   MESSAGE(device.name, ": shared virtual memory ",
           (device.has_svm_atomics ? "with atomics"

@@ -1,4 +1,4 @@
-// Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
+// Convolutions of float values (float32 and u8) of every supported instruction set, against plain loops.
 // Float results, weights floats, halves or bytes, must be the very bits of one chain of fused multiply-adds
 // per output; u8 results are integers.
 // All instruction sets see the same cases; the plain loops, which take most of the time, run once for all.

@@ -52,7 +52,7 @@ TEST_CASE("images side by side") {
   }
 }
 
-/// From the least memory on with which the network loads: there is none for a copy of its activations a thread.
+/// From the minimum memory with which the network loads: there is none for a copy of its activations per thread.
 TEST_CASE("a batch within a limit on memory") {
   const std::string path = PHONEBIT_SOURCE_DIR "/tests/golden/v1/tiny_classifier.pbit";
   Options options = threads(kThreads);

@@ -62,7 +62,7 @@ TEST_CASE("a lock that is held elsewhere is an error") {
   CHECK(outcome_in_child(takes_it) == same_result);
 }
 
-TEST_CASE("a network survives a fork beside a pass") {
+TEST_CASE("a network survives a fork during an inference") {
   static const Bytes file = small_model();
   Options options;
   options.threads = 2;
@@ -85,7 +85,8 @@ TEST_CASE("a network survives a fork beside a pass") {
   });
   for (int i = 0; i < 30; ++i) {
     const Outcome outcome = outcome_in_child(is_right);
-    CHECK_MESSAGE((outcome == same_result || outcome == told_why), "a fork beside a pass: outcome ", outcome);
+    CHECK_MESSAGE((outcome == same_result || outcome == told_why), "a fork during an inference: outcome ",
+                  outcome);
   }
   is_over = true;
   other.join();

@@ -1,5 +1,5 @@
 // Images of every format, at every turn, against plain loops; their memory ends with their last sample, so
-// that AddressSanitizer sees a read behind it. tests/unit/images/test_native_pictures.py compares with
+// that AddressSanitizer sees a read after it. tests/unit/images/test_native_images.py compares with
 // Pillow.
 #include <algorithm>
 #include <cmath>

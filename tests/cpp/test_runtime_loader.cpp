@@ -174,7 +174,7 @@ TEST_CASE("survives mutated words") {
   }
 }
 
-/// What a C++ program needs to show a picture to a network, without reading JSON.
+/// What a C++ program needs to show an image to a network, without reading JSON.
 TEST_CASE("tells preprocessing and labels") {
   const Network network = Network::load(store(small_model()));
   REQUIRE(network.labels().size() == 10);

@@ -121,7 +121,7 @@ class ModelWriter {
     return file;
   }
 
-  /// Writes the checksum, so that what is tested is the check behind it.
+  /// Writes the checksum, so that what is tested is the check after it.
   static void seal(Bytes& file) {
     constexpr size_t kOffset = offsetof(format::Header, crc32);
     if (file.size() < kOffset + 4) return;

@@ -78,7 +78,7 @@ int long_batch(Network& network) {
   return static_cast<int>(2000.0 / ms_since(begin) * few.images) + 64;
 }
 
-/// A long pass, and passes that wait behind it, all end by cancel(); what comes later does not.
+/// A long inference, and inferences that wait for it, all end by cancel(); what comes later does not.
 void running_and_waiting_passes_end(const Options& options) {
   Network network = load(options);
   Batch batch(long_batch(network));

@@ -86,7 +86,7 @@ TEST_CASE("loads from memory") {
     for (const size_t shift : {0, 1, 4, 63}) {
       std::memcpy(room.data() + shift, model.data(), model.size());
       Network network = Network::load_memory(room.data() + shift, model.size(), with(in_place));
-      // Of a copy, the caller's bytes no longer matter.
+      // Of a copy, the caller's bytes do not matter.
       if (!in_place || shift != 0) std::memset(room.data(), 0, room.size());
       CHECK_MESSAGE(results_of(std::move(network)) == expected, "from memory at ", shift);
     }

@@ -123,12 +123,12 @@ void check_bit_pool(const Isa& isa, Random& random, ConvShape s) {
   for (int p = 0; p < s.out_h * s.out_w; p++) {
     std::vector<uint32_t> expected(words(channels));
     for (int c = 0; c < channels; c++) {
-      const bool least = flips && sign_of_bit(flip.data(), c) > 0;
-      int v = least ? 1 : -1, taps = 0;
+      const bool minimum = flips && sign_of_bit(flip.data(), c) > 0;
+      int v = minimum ? 1 : -1, taps = 0;
       for_each_tap(s, p / s.out_w, p % s.out_w, [&](int, int, int from) {
         if (from < 0) return;
         const int x = sign_of_bit(input.data() + (size_t)from * step + begin, c);
-        v = least ? (x < v ? x : v) : (x > v ? x : v);
+        v = minimum ? (x < v ? x : v) : (x > v ? x : v);
         taps++;
       });
       if (taps == 0) return;
@@ -338,13 +338,13 @@ void softmax(const Isa& isa, Random& random, bool is_log) {
   REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
     const float* row = x.data() + (size_t)p * channels;
-    double most = row[0], sum = 0;
-    for (int c = 0; c < channels; c++) most = row[c] > most ? row[c] : most;
-    for (int c = 0; c < channels; c++) sum += std::exp(row[c] - most);
+    double maximum = row[0], sum = 0;
+    for (int c = 0; c < channels; c++) maximum = row[c] > maximum ? row[c] : maximum;
+    for (int c = 0; c < channels; c++) sum += std::exp(row[c] - maximum);
     for (int c = 0; c < channels; c++) {
       const size_t at = (size_t)p * channels + c;
       const float got = out.data()[at];
-      const double shifted = row[c] - most;
+      const double shifted = row[c] - maximum;
       INFO("channel ", c, ": got ", digits(got));
       REQUIRE_MESSAGE(std::memcmp(&got, &scalar.data()[at], 4) == 0, "scalar: ", digits(scalar.data()[at]));
       // x - most is rounded once: up to |x - most| * 2^-24 in the exponent, on top of the exponential and the
@@ -389,7 +389,7 @@ void large_windows_of_bits(const Isa& isa, Random& random) {
   check_binary_depthwise(isa, random, large_window(random, pick_one(random, {1, 40})));
 }
 
-/// Planes of the epilogue: bit b of how many of its channel's thresholds a value reaches.
+/// Planes of the epilogue: bit b of the number of its channel's thresholds that a value reaches.
 void planes_of_levels(const Isa& isa, Random& random) {
   const int pixels = pick(random, 1, 40), channels = 32 * pick(random, 1, 5), planes = pick(random, 1, 4);
   const int count = pick(random, 1, (1 << planes) - 1);

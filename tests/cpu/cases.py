@@ -1,4 +1,4 @@
-"""Engine graphs that stress the executor, beside those of support/builders; and how to run one."""
+"""Engine graphs that stress the executor, besides those of support/builders; and how to run one."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def test_an_average_of_a_million_pixels_is_right(tmp_path: Path) -> None:
 def windows(draw: st.DrawFn) -> tuple[tuple[int, int, int], Window]:
     """Maps of up to 60 pixels an axis and windows that reach over their edges."""
 
-    def number(least: int, most: int) -> int:
-        return draw(st.integers(least, most))
+    def number(minimum: int, maximum: int) -> int:
+        return draw(st.integers(minimum, maximum))
 
     kernel = number(1, 40), number(1, 40)
     dilation = number(1, 2), number(1, 2)

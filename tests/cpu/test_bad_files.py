@@ -121,7 +121,7 @@ def test_channels_that_do_not_exist_are_refused(
         ({"count": 33, "size_bytes": 4 * 33}, "channel indices are 33 x i32, expected 34 x i32"),
     ],
 )
-def test_indices_must_be_integers_and_one_a_channel(
+def test_indices_must_be_integers_and_one_per_channel(
     fields: dict[str, int], words: str, tmp_path: Path
 ) -> None:
     contents = to_contents(engine_graphs()["selected_channels"])

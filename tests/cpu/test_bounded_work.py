@@ -87,7 +87,7 @@ def ends_soon(network: Network, x: np.ndarray) -> float:
 
     Inferences follow each other until then, so that one is under way, however fast the machine is.
     """
-    least = np.inf
+    minimum = np.inf
     for _ in range(5):
         asked = threading.Event()
 
@@ -103,10 +103,10 @@ def ends_soon(network: Network, x: np.ndarray) -> float:
         asked.set()
         network.cancel()
         worker.join()
-        least = min(least, time.process_time() - begin)
-        if least < LATE_S:
+        minimum = min(minimum, time.process_time() - begin)
+        if minimum < LATE_S:
             break
-    return least
+    return minimum
 
 
 GRAPHS = {graph.name: graph for graph in endless_graphs()}

@@ -59,7 +59,7 @@ def stored(graph: Graph, path: Path) -> str:
     return str(path)
 
 
-def picture(graph: Graph) -> np.ndarray:
+def image(graph: Graph) -> np.ndarray:
     shape = (2, *graph.types["x"].shape)
     return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
 
@@ -72,7 +72,7 @@ def test_halves_give_the_bits_of_float32(
     graph = rounded(shape)
     halves = stored(graph, tmp_path / "f16.pbit")
     floats = stored(as_float32(graph), tmp_path / "f32.pbit")
-    x = picture(graph)
+    x = image(graph)
     expected = _runtime.Network(floats, 1, f"cpu:{ISAS[0]}").forward([x])[0]
     for threads in (1, 3):
         np.testing.assert_array_equal(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_i8_weights import INTEGER_KERNEL, ISAS, kernel_of, picture, stored
+from test_i8_weights import INTEGER_KERNEL, ISAS, image, kernel_of, stored
 
 from phonebit import Network, PhoneBitWarning, _runtime
 from phonebit.converter.ir import FloatArray, Graph, Window
@@ -62,7 +62,7 @@ def test_every_isa_computes_what_the_formulas_say(
 ) -> None:
     graph = network(shape, stored_as)
     file = stored(graph, tmp_path / "net.pbit")
-    x = picture(graph)
+    x = image(graph)
     x[1] *= 37.0  # each image has a range of its own
     expected = np.concatenate([as_defined(graph, image[None]) for image in x])
     for isa in ISAS:
@@ -77,7 +77,7 @@ def test_every_isa_computes_what_the_formulas_say(
 def test_fast_is_near_to_exact(stored_as: str, tmp_path: Path) -> None:
     graph = network(SHAPES["pointwise"], stored_as)
     file = stored(graph, tmp_path / "net.pbit")
-    x = picture(graph)
+    x = image(graph)
     exact = _runtime.Network(file, 1).forward([x])[0]
     fast = _runtime.Network(file, 1, precision="fast").forward([x])[0]
     difference = float(np.abs(fast - exact).max() / np.abs(exact).max())
@@ -95,7 +95,7 @@ def test_images_of_zeros_and_of_tiny_values_give_the_bias(tmp_path: Path) -> Non
 def test_layers_stored_as_f32_stay_exact_and_are_named(tmp_path: Path) -> None:
     graph = network(SHAPES["window"], "f32")
     file = stored(graph, tmp_path / "net.pbit")
-    x = picture(graph)
+    x = image(graph)
     with pytest.warns(PhoneBitWarning, match=r"'fast'.*weights of conv as f32.*--float-weights"):
         fast = Network.load(file, "cpu", precision="fast")
     exact = _runtime.Network(file, 1).forward([x])[0]
@@ -113,6 +113,6 @@ def test_groups_stay_exact_and_are_named(tmp_path: Path) -> None:
     assert fast.warnings == [
         "precision 'fast': conv: groups or windows that have no 8-bit kernel stay exact"
     ]
-    picture_ = picture(graph)
-    exact = _runtime.Network(file, 1).forward([picture_])[0]
-    np.testing.assert_array_equal(fast.forward([picture_])[0], exact)
+    levels = image(graph)
+    exact = _runtime.Network(file, 1).forward([levels])[0]
+    np.testing.assert_array_equal(fast.forward([levels])[0], exact)

@@ -85,7 +85,7 @@ def stored(graph: Graph, path: Path) -> str:
     return str(path)
 
 
-def picture(graph: Graph, seed: int = 7) -> np.ndarray:
+def image(graph: Graph, seed: int = 7) -> np.ndarray:
     shape = (2, *graph.types["x"].shape)
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
@@ -97,7 +97,7 @@ def kernel_of(network: _runtime.Network, name: str = "conv") -> str:
 def assert_bits_of_float32(graph: Graph, isa: str, folder: Path) -> _runtime.Network:
     integers = stored(graph, folder / "i8.pbit")
     floats = stored(as_float32(graph), folder / "f32.pbit")
-    x = picture(graph)
+    x = image(graph)
     expected = _runtime.Network(floats, 1, f"cpu:{ISAS[0]}").forward([x])
     for threads in (3, 1):
         network = _runtime.Network(integers, threads, f"cpu:{isa}")

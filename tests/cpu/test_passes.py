@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_cancel_ends_a_pass_and_no_later_one(file: Path) -> None:
+def test_cancel_ends_an_inference_and_no_later_one(file: Path) -> None:
     network = Network.load(file, device="cpu:scalar", threads=1)
     expected = network.forward(integer_inputs(GRAPH, 1, 3))
     long = integer_inputs(GRAPH, 200, 3)

@@ -75,7 +75,7 @@ def started(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_python_ends_quietly_beside_a_daemon_thread_that_computes(path: Path, threads: int) -> None:
+def test_python_ends_quietly_with_a_daemon_thread_that_computes(path: Path, threads: int) -> None:
     runs = [started(LOAD + ENDING, path, threads, 1) for _ in range(3)]
     for run in runs:
         _, errors = run.communicate(timeout=60)

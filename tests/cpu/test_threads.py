@@ -54,7 +54,7 @@ def test_zero_threads_means_all_processors_of_the_process(tmp_path: Path) -> Non
     assert load(GRAPH, tmp_path, 0, "").threads == len(os.sched_getaffinity(0))
 
 
-def test_one_network_serves_several_python_threads(tmp_path: Path) -> None:
+def test_one_network_runs_in_several_python_threads(tmp_path: Path) -> None:
     network = load(GRAPH, tmp_path, 2, ISAS[0])
     expected = [network.forward(inputs_of(network, seed)) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -88,7 +88,7 @@ def test_networks_may_be_loaded_and_dropped_in_threads(tmp_path: Path) -> None:
         assert_equal(result, results[index % 2])
 
 
-def test_the_interpreter_runs_during_a_forward_pass(tmp_path: Path) -> None:
+def test_the_interpreter_runs_during_an_inference(tmp_path: Path) -> None:
     network = load(GRAPH, tmp_path, 1, "scalar")
     inputs = inputs_of(network, 0, batch=8)
     started, finished = threading.Event(), threading.Event()
@@ -106,7 +106,7 @@ def test_the_interpreter_runs_during_a_forward_pass(tmp_path: Path) -> None:
         ticks += 1
         time.sleep(0.001)
     worker.join()
-    # Without the release at most one tick would fit in, before the pass begins.
+    # Without the release at most one tick would fit in, before the inference begins.
     assert ticks > 5
 
 

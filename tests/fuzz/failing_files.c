@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/types.h>
 
-enum { most_files = 4096 };
-static char is_watched[most_files];  // by descriptor
+enum { max_files = 4096 };
+static char is_watched[max_files];  // by descriptor
 static int left = 0, has_failed = 0;
 
 // The operation `number` (from 1) fails from now on; 0: none. Tells whether one has failed since the last call.
@@ -38,24 +38,24 @@ static int is_in_folders(const char* path) {
   return 0;
 }
 
-static int is_file(int file) { return file >= 0 && file < most_files && is_watched[file]; }
+static int is_file(int file) { return file >= 0 && file < max_files && is_watched[file]; }
 
-#define REAL(RESULT, NAME, ...)                                    \
-  static RESULT (*real)(__VA_ARGS__);                              \
-  if (real == NULL) real = (RESULT(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #NAME)
+#define REAL(RESULT, NAME, ...)       \
+  static RESULT (*real)(__VA_ARGS__); \
+  if (real == NULL) real = (RESULT (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #NAME)
 
-#define OPEN(NAME)                                                      \
-  int NAME(const char* path, int flags, ...) {                          \
-    REAL(int, NAME, const char*, int, ...);                             \
-    va_list arguments;                                                  \
-    va_start(arguments, flags);                                         \
+#define OPEN(NAME)                                                        \
+  int NAME(const char* path, int flags, ...) {                            \
+    REAL(int, NAME, const char*, int, ...);                               \
+    va_list arguments;                                                    \
+    va_start(arguments, flags);                                           \
     const int mode = (flags & O_CREAT) != 0 ? va_arg(arguments, int) : 0; \
-    va_end(arguments);                                                  \
-    const int is_ours = is_in_folders(path);                            \
-    if (is_ours && fails(EMFILE)) return -1;                            \
-    const int file = real(path, flags, mode);                           \
-    if (file >= 0 && file < most_files) is_watched[file] = (char)is_ours; \
-    return file;                                                        \
+    va_end(arguments);                                                    \
+    const int is_ours = is_in_folders(path);                              \
+    if (is_ours && fails(EMFILE)) return -1;                              \
+    const int file = real(path, flags, mode);                             \
+    if (file >= 0 && file < max_files) is_watched[file] = (char)is_ours;  \
+    return file;                                                          \
   }
 OPEN(open)
 OPEN(open64)

@@ -1,6 +1,6 @@
-"""The shipped network on all 10,000 Fashion-MNIST test pictures: engine against Keras.
+"""The shipped network on all 10,000 Fashion-MNIST test images: engine against Keras.
 
-Predictions must be equal and logits within 1e-4, except where a float tie decides: a real value
+Predictions must be equal and logits within 1e-4, except where a float tie decides: a float value
 that is zero up to rounding, whose sign float32 arithmetic in another order decides otherwise. Every
 such tie is traced to its value before the sign, counted and printed.
 """
@@ -34,7 +34,7 @@ MIN_ACCURACY = 0.91
 
 @pytest.fixture(scope="module")
 def split() -> Any:
-    """The 10,000 test pictures and their labels."""
+    """The 10,000 test images and their labels."""
     if not dataset.DEFAULT_DIR.is_dir():
         pytest.skip(f"{dataset.DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")
     return dataset.load_split(dataset.DEFAULT_DIR, "t10k")
@@ -53,7 +53,7 @@ def source() -> Any:
 
 @dataclass
 class Comparison:
-    """One file of the network beside Keras, picture by picture."""
+    """One file of the network and Keras, image by image."""
 
     path: Path
     network: phonebit.Network
@@ -82,23 +82,23 @@ class Comparison:
         self.ties += first.shown
         for index in np.flatnonzero(~explained & (~same | ~(difference <= LOGIT_TOLERANCE))):
             by = difference[index]
-            self.unexplained.append(f"picture {begin + index}: logits differ by {by}")
+            self.unexplained.append(f"image {begin + index}: logits differ by {by}")
         self.worst = max(self.worst, float(difference[~explained].max()))
         self.other_predictions += int(np.count_nonzero(~same))
         self.right += int(np.count_nonzero(classes == labels))
 
 
-def test_predictions_and_logits_equal_keras_on_all_test_pictures(
+def test_predictions_and_logits_equal_keras_on_all_test_images(
     source: Any, split: Any, tmp_path: Path
 ) -> None:
-    """Of a file that reads levels, and of one that reads the real values that they stand for."""
+    """Of a file that reads levels, and of one that reads the float values that they stand for."""
     files = [Comparison.of(tmp_path / f"{dtype}.pbit", dtype) for dtype in ("u8", "f32")]
     of_levels, of_values = files
-    count = len(split.pictures)
+    count = len(split.images)
     assert count == 10_000
     for begin in range(0, count, BATCH):
         part = slice(begin, begin + BATCH)
-        levels = {"picture": split.pictures[part]}
+        levels = {"picture": split.images[part]}
         values = source_inputs(source.graph, of_levels.network, levels)
         trace = source.trace(values)
         of_levels.add(levels, split.labels[part], trace, begin)

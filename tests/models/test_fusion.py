@@ -1,4 +1,4 @@
-"""How well networks fuse: kernels a forward pass and bytes that it moves are golden numbers.
+"""How well networks fuse: kernels per inference and bytes that it moves are golden numbers.
 
 ``fusion_golden.json`` holds them. A change for the better is written down by
 

@@ -37,16 +37,16 @@ SCENES = 60
 SHIPPED = "yolov2_tiny_half"
 MAX_BYTES = 1_000_000
 MAP_MARGIN = 0.08
-"""On so few scenes, with twenty garments a class, precision differs so much from that of 500."""
+"""On so few scenes, with twenty garments per class, precision differs so much from that of 500."""
 HEAD = read_head(train.HERE / "detection.toml")
 
 
 def made_up_garments() -> Split:
     """Filled rectangles of ten shapes with a rim of zeros."""
-    pictures = np.zeros((10, 28, 28, 1), np.uint8)
-    for index, picture in enumerate(pictures):
-        picture[4 : 10 + 1 * index + 4, 6 : 22 - index] = 120 + 10 * index
-    return Split(pictures, np.arange(10, dtype=np.uint8))
+    images = np.zeros((10, 28, 28, 1), np.uint8)
+    for index, image in enumerate(images):
+        image[4 : 10 + 1 * index + 4, 6 : 22 - index] = 120 + 10 * index
+    return Split(images, np.arange(10, dtype=np.uint8))
 
 
 def made_up_scenes(count: int) -> SceneSet:
@@ -75,17 +75,17 @@ def untrained() -> Any:
 def test_scenes_are_the_same_again_and_differ_by_number_and_split() -> None:
     garments = made_up_garments()
     first, again = (scenes.make_scene(garments, "train", 3, SEED) for _ in range(2))
-    np.testing.assert_array_equal(first.picture, again.picture)
+    np.testing.assert_array_equal(first.image, again.image)
     np.testing.assert_array_equal(first.boxes, again.boxes)
     for other in (
         scenes.make_scene(garments, "train", 4, SEED),
         scenes.make_scene(garments, "t10k", 3, SEED),
         scenes.make_scene(garments, "train", 3, SEED + 1),
     ):
-        assert (first.picture != other.picture).any()
+        assert (first.image != other.image).any()
 
 
-def test_boxes_are_within_the_picture_and_cover_each_other_little() -> None:
+def test_boxes_are_within_the_image_and_cover_each_other_little() -> None:
     garments = made_up_garments()
     for index in range(25):
         scene = scenes.make_scene(garments, "train", index, SEED)
@@ -108,8 +108,8 @@ def test_boxes_are_tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenes, "MAX_GARMENTS", 1)
     for index in range(10):
         scene = scenes.make_scene(made_up_garments(), "train", index, SEED)
-        rows = np.flatnonzero((scene.picture > 12).any(axis=(1, 2)))
-        columns = np.flatnonzero((scene.picture > 12).any(axis=(0, 2)))
+        rows = np.flatnonzero((scene.image > 12).any(axis=(1, 2)))
+        columns = np.flatnonzero((scene.image > 12).any(axis=(0, 2)))
         seen = [columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]
         # Half-covered pixels of a dark tint fall on either side of what counts as seen here.
         assert np.abs(np.array(seen) - scene.boxes[0]).max() <= 3

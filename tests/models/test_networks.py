@@ -126,7 +126,7 @@ def test_large_maps_have_few_constant_channels(name: str, layers_inputs: LayersI
 
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_that_could_be_fused_is_left_as_a_layer_of_its_own(name: str) -> None:
-    """What may stay: unpacking for a real layer, and all but one sign of a shared value."""
+    """What may stay: unpacking for a full-precision layer and all but one sign of a value."""
     engine = binary_network(name).engine
     assert [
         node.name
@@ -166,11 +166,11 @@ def _slopes(op: object) -> int:
 def test_the_engine_computes_what_the_definition_says(folder: Path) -> None:
     conversion = binary_network("vgg_small")
     network = loaded(conversion, folder / "vgg_small.pbit")
-    picture = random_inputs(network.inputs, 1)
+    image = random_inputs(network.inputs, 1)
     definition = NETWORKS["vgg_small"]()
-    expected = run(definition, picture)[definition.outputs[0]].reshape(-1)
-    got = network(picture[network.inputs[0].name]).reshape(-1)
-    # The first layer sums floats in another order; no sign is that close to zero on this picture.
+    expected = run(definition, image)[definition.outputs[0]].reshape(-1)
+    got = network(image[network.inputs[0].name]).reshape(-1)
+    # The first layer sums floats in another order; no sign is that close to zero on this image.
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 

@@ -1,9 +1,9 @@
 """Published PyTorch networks, exported and converted, against PyTorch itself.
 
-With dyadic numbers float32 arithmetic is exact, so results must be equal to the last bit, exact
-zeros before a sign included, on the CPU and on OpenCL. With random numbers each layer is judged
-alone, fed with PyTorch's own values, and the argmax end to end. Small versions run by default where
-PyTorch is installed; the networks as published are marked slow.
+With exactly representable numbers float32 arithmetic is exact, so results must be equal to the last
+bit, exact zeros before a sign included, on the CPU and on OpenCL. With random numbers each layer is
+judged alone, fed with PyTorch's own values, and the argmax end to end. Small versions run by
+default where PyTorch is installed; the networks as published are marked slow.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Subject:
 
     @cached_property
     def inputs(self) -> Any:
-        """Pictures (N, C, H, W) other than those of the calibration."""
+        """Images (N, C, H, W) other than those of the calibration."""
         return NETWORKS[self.name].inputs(self.kind, INPUTS, SEED + 1, self.small)
 
     @cached_property
@@ -110,7 +110,7 @@ class Subject:
 
 
 def nhwc(x: Any) -> Any:
-    """A PyTorch picture batch as PhoneBit reads it."""
+    """A PyTorch image batch as PhoneBit reads it."""
     return np.ascontiguousarray(x.numpy().transpose(0, 2, 3, 1))
 
 
@@ -219,8 +219,8 @@ def trained_adabin() -> Any:
 
 
 @pytest.fixture(scope="module")
-def cifar_pictures() -> tuple[Any, list[int]]:
-    """The first 20 test pictures of CIFAR-10 (N, C, H, W), normalised, and their classes.
+def cifar_images() -> tuple[Any, list[int]]:
+    """The first 20 test images of CIFAR-10 (N, C, H, W), normalised, and their classes.
 
     The package foolbox carries them, with the class at the end of each file's name; it is not
     imported.
@@ -229,7 +229,7 @@ def cifar_pictures() -> tuple[Any, list[int]]:
 
     found = importlib.util.find_spec("foolbox")
     if found is None or found.origin is None:
-        pytest.skip("no CIFAR-10 pictures: pip install --no-deps foolbox")
+        pytest.skip("no CIFAR-10 images: pip install --no-deps foolbox")
     files = sorted((Path(found.origin).parent / "data").glob("cifar10_*.png"))
     pixels = np.stack([np.asarray(Image.open(file).convert("RGB"), np.float32) for file in files])
     normal = (pixels / 255 - np.array(CIFAR_MEAN)) / np.array(CIFAR_STD)
@@ -237,8 +237,8 @@ def cifar_pictures() -> tuple[Any, list[int]]:
     return batch, [int(file.stem.rsplit("_", 1)[1]) for file in files]
 
 
-def test_the_authors_checkpoint_classifies_real_pictures_as_in_pytorch(
-    trained_adabin: Any, cifar_pictures: tuple[Any, list[int]], tmp_path: Path
+def test_the_authors_checkpoint_classifies_real_images_as_in_pytorch(
+    trained_adabin: Any, cifar_images: tuple[Any, list[int]], tmp_path: Path
 ) -> None:
     file = tmp_path / "adabin.pbit"
     report = phonebit.convert(
@@ -250,12 +250,12 @@ def test_the_authors_checkpoint_classifies_real_pictures_as_in_pytorch(
     )
     assert report.binary_mac_share >= NETWORKS["adabin_resnet20"].binary_share
     assert report.size_after_bytes * 7 < report.size_before_bytes
-    pictures, classes = cifar_pictures
+    images, classes = cifar_images
     network = Network.load(file, "cpu")
-    logits = network.forward(nhwc(pictures))
+    logits = network.forward(nhwc(images))
     assert isinstance(logits, np.ndarray)
     with torch.no_grad():
-        expected = trained_adabin(pictures).numpy()
+        expected = trained_adabin(images).numpy()
     assert np.array_equal(logits.argmax(1), expected.argmax(1))
     assert logits.argmax(1).tolist() == classes, "88 % of the test set are right, of these all"
-    assert_passed(verify(trained_adabin, network, nhwc(pictures), layout="nhwc"))
+    assert_passed(verify(trained_adabin, network, nhwc(images), layout="nhwc"))

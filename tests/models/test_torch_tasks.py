@@ -1,7 +1,8 @@
-"""Networks that do not classify pictures, exported and converted, against PyTorch itself.
+"""Networks that do not classify images, exported and converted, against PyTorch itself.
 
-As ``test_torch_networks``: with dyadic numbers results are equal to the last bit. Where a layer
-norm, a softmax or trained weights make that impossible, each layer is judged on PyTorch's values.
+As ``test_torch_networks``: with exactly representable numbers results are equal to the last bit.
+Where a layer norm, a softmax or trained weights make that impossible, each layer is judged on
+PyTorch's values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The classifiers trained in PyTorch: the engine's logits equal PyTorch's to the last bit.
 
-The shipped checkpoints run on the first test pictures of Fashion-MNIST, if they are there; networks
-with random weights, finished by the recipe's own last step, run on made-up pictures.
+The shipped checkpoints run on the first test images of Fashion-MNIST, if they are there; networks
+with random weights, finished by the recipe's own last step, run on made-up images.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from phonebit.models.trained import trained_file  # noqa: E402
 from training import packed_checkpoint  # noqa: E402
 from training.fashion_mnist_torch import evaluate, fitting  # noqa: E402
 from training.fashion_mnist_torch.dyadic import check_exact, make_dyadic  # noqa: E402
+from training.fashion_mnist_torch.images import DEFAULT_DIR, TensorSplit  # noqa: E402
 from training.fashion_mnist_torch.layers import is_binary  # noqa: E402
 from training.fashion_mnist_torch.networks import BINARY, NETWORKS  # noqa: E402
-from training.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit  # noqa: E402
 from training.trained_files import CLASSIFIERS, write_classifier  # noqa: E402
 
 SEED = 3
-PICTURES = 200
+IMAGES = 200
 FOLDER = Path(evaluate.__file__).parent
 MAX_BYTES = 1_000_000
 TRAINED = json.loads((FOLDER / "training.json").read_text())["networks"]
 
 
 def made_up_split(count: int) -> TensorSplit:
-    """Pictures of a bright rectangle with noise on level 0, labelled by its height."""
+    """Images of a bright rectangle with noise on level 0, labelled by its height."""
     generator = torch.Generator().manual_seed(SEED)
     canvas = torch.zeros(count, 36, 36, dtype=torch.uint8)
     labels = torch.randint(0, 10, (count,), generator=generator)
-    for picture, label in zip(canvas, labels, strict=True):
+    for image, label in zip(canvas, labels, strict=True):
         height = 8 + 2 * int(label)
         noise = torch.randint(100, 256, (height, 16), generator=generator)
-        picture[4 : 4 + height, 8:24] = noise.to(torch.uint8)
+        image[4 : 4 + height, 8:24] = noise.to(torch.uint8)
     return TensorSplit(canvas, labels)
 
 
@@ -74,11 +74,11 @@ def test_logits_of_the_engine_equal_pytorch(network: tuple[str, Any], tmp_path: 
     file.write_bytes(evaluate.convert(module, name).content)
     split = made_up_split(24)
     (result,) = evaluate.compare(module, [Network.load(file, "cpu")], split)
-    assert result.equal == result.pictures == 24
+    assert result.equal == result.images == 24
     assert len(torch.unique(module(split.inputs()))) > 200, "logits that are alike show nothing"
 
 
-def test_compare_counts_pictures_whose_logits_differ(tmp_path: Path) -> None:
+def test_compare_counts_images_whose_logits_differ(tmp_path: Path) -> None:
     module = untrained("resnet18_small")
     file = tmp_path / "network.pbit"
     file.write_bytes(evaluate.convert(module, "resnet18_small").content)
@@ -157,7 +157,7 @@ def test_training_moves_latent_weights_and_keeps_them_clipped() -> None:
         assert not torch.equal(old.sign(), new.sign())
 
 
-def test_augmented_pictures_are_shifted_and_mirrored_wholes() -> None:
+def test_augmented_images_are_shifted_and_mirrored_wholes() -> None:
     split = made_up_split(6)
     chosen = torch.tensor([5, 0, 3, 3])
     augmented = split.augmented(chosen, torch.Generator().manual_seed(SEED))
@@ -208,11 +208,11 @@ def test_checkpoints_and_shipped_files_equal_pytorch_and_reach_their_accuracy(
     shipped = {known: trained_file(key) for key, known in CLASSIFIERS.items()}
     if not (file := shipped.get(name, tmp_path / "network.pbit")).exists():
         write_classifier(name, file)
-    split = TensorSplit.load(DEFAULT_DIR, "t10k", limit=PICTURES)
+    split = TensorSplit.load(DEFAULT_DIR, "t10k", limit=IMAGES)
     with torch.no_grad():
         logits = module(split.inputs()).numpy()
     images = split.levels()[:, 2:-2, 2:-2, None].numpy()
     np.testing.assert_array_equal(Network.load(file, "cpu")(np.ascontiguousarray(images)), logits)
     right = np.mean(logits.argmax(1) == split.labels.numpy())
-    deviation = np.sqrt(expected * (1 - expected) / PICTURES)
+    deviation = np.sqrt(expected * (1 - expected) / IMAGES)
     assert np.isclose(right, expected, atol=3 * deviation)

@@ -214,9 +214,9 @@ def guarded(count: int, kind: type) -> Array:
 
 
 def unguarded(array: Array) -> Array:
-    """The output itself, when nothing was written behind it."""
+    """The output itself, when nothing was written after it."""
     fill = GUARD_WORD if array.dtype == np.uint32 else GUARD_FLOAT
-    assert (array[-GUARD_ELEMENTS:] == fill).all(), "written behind the output"
+    assert (array[-GUARD_ELEMENTS:] == fill).all(), "written after the output"
     return array[:-GUARD_ELEMENTS]
 
 
@@ -226,7 +226,7 @@ def read_bits(array: Array, pixels: int, channels: int) -> NDArray[np.int8]:
 
 
 class Epilogue:
-    """A sink with every kind of tensor and constant; dyadic numbers, so that float32 is exact.
+    """A sink with every kind of tensor and constant; all numbers are exact in float32.
 
     ``kind``: "values", "bits" or "values+bits" (the last with float thresholds).
     """
@@ -278,7 +278,7 @@ class Epilogue:
 
     def check(self, acc: Array, results: Sequence[Array]) -> None:
         channels = self.case.out_c
-        scale, bias, slope, least = self.constants[:, :channels]
+        scale, bias, slope, minimum = self.constants[:, :channels]
         value = acc.reshape(-1, channels).astype(np.float32)
         value = np.clip(value * scale + bias + self.tensor, -64, 64).astype(np.float32)
         value += np.repeat(self.image_tensor, len(value) // len(self.image_tensor), axis=0)
@@ -287,7 +287,7 @@ class Epilogue:
             written = results[-1 - ("bits" in self.kind)]
             np.testing.assert_array_equal(unguarded(written).reshape(value.shape), value)
         if "bits" in self.kind:
-            expected = value >= (least if self.kind == "values+bits" else 0)
+            expected = value >= (minimum if self.kind == "values+bits" else 0)
             np.testing.assert_array_equal(read_bits(results[-1], *value.shape) > 0, expected)
 
 

@@ -72,7 +72,7 @@ def check_parts(
         kernel: its name.
         defines: macros of the usual program.
         pixels: of the whole batch.
-        arguments: those behind the pixels'; the last ones are the outputs, filled with a pattern.
+        arguments: those after the pixels'; the last ones are the outputs, filled with a pattern.
         whole: what the arrays among them hold after the whole launch.
         parts: what to run.
     """

@@ -60,7 +60,7 @@ GROUPED = [
     Case(96, 6, groups=3, pad_value=1, tune={"GROUP_SIZE": 128}),
     Case(6, 6, groups=6, sink="values"),
     Case(66, 33, groups=3, pad_value=1, batch=2),
-    # 33 channels a group: one bit more than a word, from bit 0, 1 and 2 of a word on.
+    # 33 channels per group: one bit more than a word, from bit 0, 1 and 2 of a word on.
     Case(99, 12, groups=3, pad_value=-1, sink="bits"),
     Case(310, 10, groups=10, kernel=(3, 2), pads=(2, 0, 0, 1), tune={"GROUP_SIZE": 256}),
     Case(195, 40, groups=5, pads=NO_PADS),

@@ -41,5 +41,5 @@ def test_dense_layers_equal_matrix_products(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES[3:6], ids=str)
-def test_split_convolution_serves_dense_layers(case: Case) -> None:
+def test_split_convolution_runs_dense_layers(case: Case) -> None:
     check_convolution("bconv2d_split", case)

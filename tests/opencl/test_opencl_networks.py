@@ -190,7 +190,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_serves(tmp_path: Path) -> None:
+def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_runs(tmp_path: Path) -> None:
     """A fault planted into the main kernel's counting: or instead of exclusive or."""
     kernels = tmp_path / "kernels"
     shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
@@ -259,7 +259,7 @@ def test_a_layer_can_be_measured_with_every_candidate(cache: str, tmp_path: Path
         network.measure_choice(1, "conv2d_u8_direct", 1, 1)
 
 
-def test_a_tuning_line_makes_its_kernel_serve(cache: str, tmp_path: Path) -> None:
+def test_a_tuning_line_makes_its_kernel_run(cache: str, tmp_path: Path) -> None:
     path = write("binary_conv_threshold_64_64_pad0", tmp_path)
     network = _runtime.Network(path, device="gpu", cache_directory=cache)
     line = network.tuning_line(1, "bconv2d_byte GRANULARITY=64 COMPARE=1")

@@ -283,7 +283,7 @@ def staged(
         # More results than lanes, and far fewer.
         (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True, 1),
         (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False, 0),
-        # Four filters a lane; the widest tile has no room for bits in 32 KB of local memory.
+        # Four filters per lane; the widest tile has no room for bits in 32 KB of local memory.
         (Layer((5, 7), 36, 68, batch=2), staged((32, 32), 64, 64, 4), False, 0),
         (Layer((5, 7), 36, 68, batch=2), staged((16, 32), 64, 64, 4), True, 0),
         (Layer((3, 5), 66, 39, batch=2), staged((16, 16), 64, 64, 4), True, 1),
@@ -321,7 +321,7 @@ def test_staged_bits_need_no_values() -> None:
 
 @pytest.mark.parametrize("in_c", [66, 67])
 def test_staged_chains_keep_the_sign_of_zero(in_c: int) -> None:
-    # The last product underflows to -0; one more, of zeros behind the window, would make it +0.
+    # The last product underflows to -0; one more, of zeros after the window, would make it +0.
     layer = Layer((1, 1), in_c, 9)
     x, weights = np.zeros((1, 1, 1, in_c), np.float32), np.zeros((9, 1, 1, in_c), np.float32)
     x[..., -1], weights[..., -1] = np.float32(1e-30), np.float32(-1e-30)

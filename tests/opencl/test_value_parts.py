@@ -1,4 +1,4 @@
-"""Every kernel on real values computes any part of its output, and writes nothing else."""
+"""Every kernel on float values computes any part of its output, and writes nothing else."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_float_convolutions(kernel: str, layer: Layer, tune: dict[str, int], bit
 def test_u8_convolutions(kernel: str, tune: dict[str, int], sink: str) -> None:
     layer = WINDOWS
     x, weights = operands(layer)
-    form = (2, 0)  # without a mask behind the planes, whose place depends on the part's end
+    form = (2, 0)  # without a mask after the planes, whose place depends on the part's end
     inputs = [x, pack_bits(weights)]
     if kernel == "conv2d_u8_mma":  # how it runs, the device says
         tune = u8_mma_tune(16, 32)

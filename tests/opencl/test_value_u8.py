@@ -118,8 +118,8 @@ def check(
         inputs = [x, pack_bits(signs)]
     if not threshold:
         scale, bias = RNG.standard_normal((2, layer.out_c), np.float32)
-        least = 32 if kernel == "conv2d_u8_mma" else 8
-        sink = Sink(layer, bits=tile[1] >= least).scale_bias(scale, bias)
+        minimum = 32 if kernel == "conv2d_u8_mma" else 8
+        sink = Sink(layer, bits=tile[1] >= minimum).scale_bias(scale, bias)
         dummy = np.zeros(1, np.int32)
         assert_layer(kernel, sink, acc.astype(np.float32), defines, [*inputs, dummy])
         return

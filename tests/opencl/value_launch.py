@@ -41,7 +41,7 @@ class Sink:
         return self
 
     def tensor(self, name: str, tensor: Floats, half: bool = False) -> Sink:
-        """``name`` ADD or MULTIPLY; a (batch, 1, 1, C) tensor serves all pixels of its image."""
+        """``name`` ADD or MULTIPLY; a (batch, 1, 1, C) tensor is for all pixels of its image."""
         index, pixelwise = len(self.tensors), int(tensor.shape[1:3] == self.layer.out_size)
         self.steps.append(f"STEP_{name}(W, tensor{index}, TENSOR{index}_HALF, {pixelwise})")
         self.tensors.append(stored(tensor, half))
@@ -114,13 +114,13 @@ class Sink:
 
 
 def guarded(shape: Sequence[int], dtype: Any) -> Array:
-    """An output that is no number anywhere, and GUARD elements behind it that must stay so."""
+    """An output that is no number anywhere, and GUARD elements after it that must stay so."""
     count = int(np.prod(shape)) + GUARD
     return np.full(count * np.dtype(dtype).itemsize, 0xFD, np.uint8).view(dtype)
 
 
 def content(array: Array, shape: Sequence[int]) -> Array:
-    """A guarded output's elements; fails where something was written behind them."""
+    """A guarded output's elements; fails where something was written after them."""
     untouched = array[-GUARD:].view(np.uint8)
     assert (untouched == 0xFD).all(), "written beyond the output"
     return array[:-GUARD].reshape(shape)

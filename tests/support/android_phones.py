@@ -1,4 +1,4 @@
-"""Phones for tests, behind a fake adb (fake_adb.py)."""
+"""Phones for tests, with a fake adb (fake_adb.py)."""
 
 from __future__ import annotations
 

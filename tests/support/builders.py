@@ -2,8 +2,9 @@
 
 ``PYTHONPATH=tests python -P -m support.builders FOLDER`` writes each as ``NAME.pbit`` together with
 ``NAME.npz``: seeded inputs (``in:<name>``) and the reference interpreter's outputs
-(``out:<name>``), for runtimes to check themselves against. All numbers are dyadic, so every correct
-engine is equal to the last bit, except where a name ends in ``_tolerance``.
+(``out:<name>``), for runtimes to check themselves against. All numbers are exactly
+representable, so every correct engine is equal to the last bit, except where a name ends in
+``_tolerance``.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def pooled_bits(channels: int) -> Graph:
 
 
 def u8_first_layer(cin: int, cout: int) -> Graph:
-    """u8 picture through an integer convolution (2x - 255), thresholded and as floats."""
+    """u8 image through an integer convolution (2x - 255), thresholded and as floats."""
     net = Net(f"u8_first_layer_{cin}_{cout}")
     x = net.input("image", (10, 9, cin), DataType.U8)
     window = Window((3, 3), (2, 2), pads=(0, 0, 1, 1))
@@ -143,7 +144,7 @@ def u8_first_layer(cin: int, cout: int) -> Graph:
 
 
 def tiny_classifier() -> Graph:
-    """A whole little network: u8 picture to ten logits."""
+    """A whole little network: u8 image to ten logits."""
     net = Net("tiny_classifier")
     x = net.input("image", (28, 28, 1), DataType.U8)
     first = Conv2D(
@@ -173,7 +174,7 @@ def tiny_classifier() -> Graph:
 
 
 def described_classifier() -> Graph:
-    """``tiny_classifier`` with class names and a rule for pictures: the optional sections."""
+    """``tiny_classifier`` with class names and a rule for images: the optional sections."""
     graph = tiny_classifier()
     graph.labels = [f"class {index}" for index in range(10)]
     rule = Preprocessing((-1.0, 1.0), 0.125, 0.5, resize=Resize.LETTERBOX, fill_level=114)

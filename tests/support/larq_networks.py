@@ -1,13 +1,13 @@
-"""Larq-zoo networks with made-up weights, for tests and benchmarks beside other engines.
+"""Larq-zoo networks with made-up weights, for tests and benchmarks with other engines.
 
 The zoo's trained weights need a download; these need none. Two kinds of weights and statistics:
 
 * ``dyadic``: every number is a small dyadic fraction, chosen so that float32 arithmetic is exact up
   to the logits: then the order of sums does not matter and two engines must agree to the last bit.
-  ``larq_exactness`` proves it for a given picture.
+  ``larq_exactness`` proves it for a given image.
 * ``random``: seeded random weights and statistics as training would leave them.
 
-In both, batch normalizations are calibrated on a picture (their means follow their inputs), because
+In both, batch normalizations are calibrated on an image (their means follow their inputs), because
 without it the signs of deep layers are all equal and a comparison shows little.
 
 What cannot be exact: a mean over 49 pixels (224x224 inputs; 64 pixels at 256x256 are exact) and
@@ -41,17 +41,17 @@ def build(
 
     Args:
         network: One of NETWORKS.
-        dyadic: Exact numbers, calibrated on ``integer_pictures``; else random ones, calibrated on
-            ``real_pictures``.
+        dyadic: Exact numbers, calibrated on ``integer_images``; else random ones, calibrated on
+            ``float_images``.
         size: Height and width of its input.
         classes: Number of its classes.
-        seed: Of the weights and of the pictures.
+        seed: Of the weights and of the images.
     """
     model = untrained(network, size, classes)
     if dyadic:
-        make_dyadic(model, integer_pictures(1, size, seed), seed)
+        make_dyadic(model, integer_images(1, size, seed), seed)
     else:
-        make_random(model, real_pictures(1, size, seed), seed)
+        make_random(model, float_images(1, size, seed), seed)
     return model
 
 
@@ -69,10 +69,10 @@ def untrained(network: str, size: int = 224, classes: int = 1000) -> Any:
     return builders[network](input_shape=(size, size, 3), weights=None, num_classes=classes)
 
 
-def real_pictures(count: int, size: int, seed: int = 0) -> Array:
-    """Random pictures (count, size, size, 3) of mean 0 and deviation about 1.
+def float_images(count: int, size: int, seed: int = 0) -> Array:
+    """Random images (count, size, size, 3) of mean 0 and deviation about 1.
 
-    Smooth at a scale of a sixteenth of the picture, so that neighbouring windows are alike, as in
+    Smooth at a scale of a sixteenth of the image, so that neighbouring windows are alike, as in
     photographs, with some noise.
     """
     rng = np.random.default_rng(seed)
@@ -85,9 +85,9 @@ def real_pictures(count: int, size: int, seed: int = 0) -> Array:
     return (smooth + rng.normal(0, 0.5, smooth.shape)).astype(np.float32)
 
 
-def integer_pictures(count: int, size: int, seed: int = 0) -> Array:
+def integer_images(count: int, size: int, seed: int = 0) -> Array:
     """The same as integers -8..8, in float32: with 4 bits they leave room for exact sums."""
-    return np.clip(np.rint(real_pictures(count, size, seed) * 4), -8, 8).astype(np.float32)
+    return np.clip(np.rint(float_images(count, size, seed) * 4), -8, 8).astype(np.float32)
 
 
 def variance_for(epsilon: float, total: float = 1.0) -> np.float32:
@@ -108,7 +108,7 @@ def variance_for(epsilon: float, total: float = 1.0) -> np.float32:
 
 
 def make_dyadic(model: Any, image: Array, seed: int = 0) -> None:
-    """Replaces weights and statistics by dyadic fractions, calibrated on ``image``."""
+    """Replaces weights and statistics by exactly representable ones, calibrated on ``image``."""
     rng = np.random.default_rng(seed)
     for layer in model.layers:
         _set_kernels(layer, rng, _dyadic_kernel)
@@ -164,7 +164,7 @@ def _dyadic_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
 def _sparse_kernel(shape: tuple[int, ...], depthwise: bool, rng: Rng) -> Array:
     """Float kernels of few taps: full ones would fill 24 bits after three layers.
 
-    A kernel that reads the picture (3 channels) has 8 taps of +-1/2 or +-1/4, others two of +-1.
+    A kernel that reads the image (3 channels) has 8 taps of +-1/2 or +-1/4, others two of +-1.
     """
     outputs = shape[2] * shape[3] if depthwise else shape[-1]
     taps = math.prod(shape) // outputs

@@ -19,7 +19,7 @@ TREND = CostSum((("operations",),), (1e-3,), 1e-3)
 
 
 def made_up_profile() -> DeviceProfile:
-    """Both processors are as fast: by operations, for CoDL by bits; a meeting takes 5 us."""
+    """Both processors are as fast: by operations, for CoDL by bits; synchronizing takes 5 us."""
     gpu = GpuFacts("Test GPU", "test", "test", "1", 1, 0, 32768, False)
     models = ProcessorModels(
         {ALL: LINE},

@@ -20,7 +20,7 @@ using namespace mapping_opencl;
 
 namespace {
 
-/// Bytes of host memory that a "Rect" command uses, from the first to behind the last.
+/// Bytes of host memory that a "Rect" command uses, from the first to after the last.
 struct Span {
   size_t begin, end;
 

@@ -19,10 +19,10 @@ Shape = Sequence[int | str]
 DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
 
 
-def halves(*shape: int, seed: int = 3, most: int = 8) -> Array:
+def halves(*shape: int, seed: int = 3, maximum: int = 8) -> Array:
     """Multiples of 1/8, zeros among them: sums of their products are exact in float32."""
     rng = np.random.default_rng(seed)
-    return (rng.integers(-most, most + 1, shape) / 8).astype(np.float32)
+    return (rng.integers(-maximum, maximum + 1, shape) / 8).astype(np.float32)
 
 
 def floats(*numbers: float) -> Array:
@@ -79,7 +79,7 @@ def negated(made: onnx.ModelProto) -> onnx.ModelProto:
     return changed
 
 
-def pictures(graph: Graph, count: int = 2, seed: int = 5) -> dict[str, Array]:
+def images(graph: Graph, count: int = 2, seed: int = 5) -> dict[str, Array]:
     """Multiples of 1/2 from -4 to 4, zeros among them."""
     rng = np.random.default_rng(seed)
     return {
@@ -97,7 +97,7 @@ def assert_equal_to_onnx(
     if isinstance(source, onnx.ModelProto):
         source = open_onnx(source)
     graph = source.graph
-    inputs = inputs or pictures(graph)
+    inputs = inputs or images(graph)
     expected = source.runner().activations(inputs)
     values = run(graph, inputs, list(graph.types))
     assert len(expected) > len(inputs)

@@ -62,14 +62,14 @@ class AnalyticTimes:
 
 
 @dataclass
-class MeetingCosts:
+class SyncCosts:
     """A constant, and bytes at a rate."""
 
-    meeting_us: float = 0.0
+    sync_us: float = 0.0
     bytes_per_us: float = math.inf
 
     def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
-        return self.meeting_us + (bytes_to_cpu + bytes_to_gpu) / self.bytes_per_us
+        return self.sync_us + (bytes_to_cpu + bytes_to_gpu) / self.bytes_per_us
 
 
 def contents_of(graph: Graph) -> FileContents:

@@ -288,8 +288,8 @@ def _exact_cut(layer: Layer, needs: Needs, random: Random) -> dict[Processor, Ou
     if not (of_cpu and of_gpu) and not layer.cuts_rows:
         return {GPU if of_gpu else CPU: _whole(layer)}
     first = max(channels_of_gpu, default=-1) + 1
-    behind = min(channels_of_cpu, default=layer.channels)
-    cuts = [cut for cut in range(GRAIN, layer.channels, GRAIN) if first <= cut <= behind]
+    after = min(channels_of_cpu, default=layer.channels)
+    cuts = [cut for cut in range(GRAIN, layer.channels, GRAIN) if first <= cut <= after]
     if not cuts or not layer.cuts_channels:
         raise NoChainError
     return _channels_at(layer, int(random.choice(cuts)))
@@ -307,8 +307,8 @@ def _private_part(layer: Layer, rows: set[int], channels: set[int], random: Rand
     if not layer.cuts_channels or random.random() < 0.2:
         return part
     first = min(channels) // GRAIN * GRAIN
-    behind = min(-(-(max(channels) + 1) // GRAIN) * GRAIN, layer.channels)
-    return part._replace(channel_begin=first, channel_end=behind)
+    after = min(-(-(max(channels) + 1) // GRAIN) * GRAIN, layer.channels)
+    return part._replace(channel_begin=first, channel_end=after)
 
 
 def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
@@ -327,9 +327,9 @@ def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
         elif change == 3:
             parts[at] = replace(planned, processor=Processor(1 - planned.processor))
         elif change == 4:
-            behind = int(random.choice([-1, 1]))
+            after = int(random.choice([-1, 1]))
             parts = [
-                replace(part, stage=part.stage + behind) if number >= at else part
+                replace(part, stage=part.stage + after) if number >= at else part
                 for number, part in enumerate(parts)
             ]
         elif change == 5:

@@ -1,4 +1,4 @@
-"""Engine graphs of layers that compute with real values."""
+"""Engine graphs of layers that compute with float values."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def float_layers() -> Graph:
     signs = net.signs(33, 3, 2, 16).astype(np.float32)
     third = net.op("bit_weights", Conv2D(signs, Window((3, 2)), 1), second)
     pool = Window((2, 2), (1, 1), (1, 1), (0, 0, 1, 1))
-    most = net.op("max_pool", MaxPool2D(pool, None, Epilogue([Clamp(0.0, float("inf"))])), third)
+    maximum = net.op("max_pool", MaxPool2D(pool, None, Epilogue([Clamp(0.0, float("inf"))])), third)
     mean = net.op("average_pool", AveragePool2D(pool), third)
-    joined = net.op("concat", Concat(), most, mean)
+    joined = net.op("concat", Concat(), maximum, mean)
     height, width, channels = net.graph.types[joined].shape
     flat = net.op("flatten", Reshape((1, 1, height * width * channels)), joined)
     weights = net.dyadic(10, 1, 1, height * width * channels, limit=2, step=2.0**-6)

@@ -105,13 +105,13 @@ def test_an_expected_file_of_another_length_differs(run: Program, tmp_path: Path
     assert (done.code, "logits: 80 bytes, expected 4" in done.out) == (1, True)
 
 
-def test_a_picture_gives_the_classes_of_phonebit_run(run: Program, tmp_path: Path) -> None:
+def test_an_image_gives_the_classes_of_phonebit_run(run: Program, tmp_path: Path) -> None:
     levels = np.random.default_rng(0).integers(0, 256, (40, 30, 3), np.uint8)
-    picture = tmp_path / "picture.ppm"
-    Image.fromarray(levels).save(picture)
+    image = tmp_path / "image.ppm"
+    Image.fromarray(levels).save(image)
     network = Network.load(CLASSIFIER, device="cpu")
-    expected = classify(network, load_image(picture, network.inputs[0], None), top=3)
-    done = run(CLASSIFIER, "--device", "cpu", "--picture", picture, "--top", 3, "--json")
+    expected = classify(network, load_image(image, network.inputs[0], None), top=3)
+    done = run(CLASSIFIER, "--device", "cpu", "--picture", image, "--top", 3, "--json")
     assert done.code == 0, done
     found = done.document["results"][0]["top"]
     assert [guess["index"] for guess in found] == [guess.index for guess in expected.guesses]
@@ -121,40 +121,40 @@ def test_a_picture_gives_the_classes_of_phonebit_run(run: Program, tmp_path: Pat
         assert mine["probability"] == pytest.approx(theirs.probability, rel=1e-12)
 
 
-def test_gray_pictures_have_comments_and_any_blanks(run: Program, tmp_path: Path) -> None:
+def test_gray_images_have_comments_and_any_blanks(run: Program, tmp_path: Path) -> None:
     levels = np.load(CLASSIFIER.with_suffix(".npz"))["in:image"][0]
-    picture, raw = tmp_path / "picture.pgm", tmp_path / "raw.bin"
-    picture.write_bytes(b"P5 # gray\n# 28 by 28\n 28\n\t28\n255\n" + levels.tobytes())
+    image, raw = tmp_path / "image.pgm", tmp_path / "raw.bin"
+    image.write_bytes(b"P5 # gray\n# 28 by 28\n 28\n\t28\n255\n" + levels.tobytes())
     raw.write_bytes(levels.tobytes())
     scores = [tmp_path / "a.bin", tmp_path / "b.bin"]
     common = [CLASSIFIER, "--device", "cpu"]
-    assert run(*common, "--picture", picture, "--output", scores[0]).code == 0
+    assert run(*common, "--picture", image, "--output", scores[0]).code == 0
     assert run(*common, "--input", raw, "--output", scores[1]).code == 0
     assert scores[0].read_bytes() == scores[1].read_bytes()
 
 
-def test_a_gray_frame_is_a_gray_picture(run: Program, tmp_path: Path) -> None:
+def test_a_gray_frame_is_a_gray_image(run: Program, tmp_path: Path) -> None:
     luma = np.load(CLASSIFIER.with_suffix(".npz"))["in:image"][0].tobytes()
-    frame, picture = tmp_path / "frame.nv21", tmp_path / "picture.pgm"
+    frame, image = tmp_path / "frame.nv21", tmp_path / "image.pgm"
     frame.write_bytes(luma + bytes([128]) * (2 * 14 * 14))
-    picture.write_bytes(b"P5 28 28 255\n" + luma)
+    image.write_bytes(b"P5 28 28 255\n" + luma)
     common = [CLASSIFIER, "--device", "cpu", "--json"]
     of_frame = run(*common, "--picture", frame, "--size", "28x28")
     assert of_frame.code == 0, of_frame
-    of_picture = run(*common, "--picture", picture)
-    assert of_frame.document["results"] == of_picture.document["results"]
+    of_image = run(*common, "--picture", image)
+    assert of_frame.document["results"] == of_image.document["results"]
 
 
-def test_the_file_s_own_rule_prepares_pictures(
+def test_the_file_s_own_rule_prepares_images(
     run: Program, tmp_path: Path, ruled_classifier: tuple[Path, Preprocessing]
 ) -> None:
     file, rule = ruled_classifier
     levels = np.random.default_rng(1).integers(0, 256, (50, 60), np.uint8)
-    picture, scores = tmp_path / "picture.pgm", tmp_path / "scores.bin"
-    Image.fromarray(levels).save(picture)
-    assert run(file, "--device", "cpu", "--picture", picture, "--output", scores).code == 0
+    image, scores = tmp_path / "image.pgm", tmp_path / "scores.bin"
+    Image.fromarray(levels).save(image)
+    assert run(file, "--device", "cpu", "--picture", image, "--output", scores).code == 0
     network = Network.load(file, device="cpu")
-    array = load_image(picture, network.inputs[0], rule).array
+    array = load_image(image, network.inputs[0], rule).array
     assert scores.read_bytes() == network.forward(array[None]).tobytes()
 
 
@@ -208,12 +208,12 @@ def test_bad_usage_is_one_line(run: Program, options: list[Any], message: str) -
         (b"", "not a binary PPM"),
     ],
 )
-def test_damaged_pictures_are_refused(
+def test_damaged_images_are_refused(
     run: Program, tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "p.ppm").write_bytes(content)
-    picture = tmp_path / "p.ppm"
-    assert message in run.refused(CLASSIFIER, "--device", "cpu", "--picture", picture)
+    image = tmp_path / "p.ppm"
+    assert message in run.refused(CLASSIFIER, "--device", "cpu", "--picture", image)
 
 
 def test_a_frame_of_another_length_is_refused(run: Program, tmp_path: Path) -> None:
@@ -235,15 +235,15 @@ def test_names_that_would_steer_the_terminal_are_escaped(run: Program, tmp_path:
     graph.labels = names + [f"class {index}" for index in range(len(names), 10)]
     path = tmp_path / "named.pbit"
     path.write_bytes(to_bytes(graph))
-    picture = tmp_path / "0.pgm"
-    picture.write_bytes(b"P5 28 28 255\n" + bytes(28 * 28))
-    shown = run(path, "--picture", picture, "--device", "cpu", "--top", "10")
+    image = tmp_path / "0.pgm"
+    image.write_bytes(b"P5 28 28 255\n" + bytes(28 * 28))
+    shown = run(path, "--picture", image, "--device", "cpu", "--top", "10")
     assert shown.code == 0, shown.err
     for name in names[:3]:
         assert name not in shown.out
     for escape in (r"\x1b]0;owned\x07\x1b[2J", r"\x9b31m\x7f", r"\u202etac", names[3]):
         assert escape in shown.out
-    document = run(path, "--picture", picture, "--device", "cpu", "--top", "10", "--json")
+    document = run(path, "--picture", image, "--device", "cpu", "--top", "10", "--json")
     assert not set("\x1b\x07\x9b\x7f\u202e") & set(document.out)
     guesses = document.document["results"][0]["top"]
     assert set(names) <= {guess["label"] for guess in guesses}

@@ -59,14 +59,14 @@ def checkpoint() -> Path:
 
 
 @pytest.fixture(scope="session")
-def pictures() -> list[Path]:
-    """The sample pictures, 28x28 grey."""
-    return sorted((MODEL_FOLDER / "pictures").glob("*.png"))
+def images() -> list[Path]:
+    """The sample images, 28x28 grey."""
+    return sorted((MODEL_FOLDER / "images").glob("*.png"))
 
 
 @pytest.fixture(scope="session")
 def u8_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network reading picture levels."""
+    """The network reading image levels."""
     path = tmp_path_factory.mktemp("converted") / "u8.pbit"
     labels = (MODEL_FOLDER / "labels.txt").read_text().split()
     phonebit.convert(checkpoint, path, input_dtype="u8", input_range=(-1.0, 1.0), labels=labels)
@@ -75,7 +75,7 @@ def u8_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def f32_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network reading real values, as it was trained."""
+    """The network reading float values, as it was trained."""
     path = tmp_path_factory.mktemp("converted") / "f32.pbit"
     phonebit.convert(checkpoint, path)
     return path
@@ -90,7 +90,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="session")
 def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A little untrained classifier: u8 picture, binary layers, ten logits; quick to load."""
+    """A little untrained classifier: u8 image, binary layers, ten logits; quick to load."""
     path = tmp_path_factory.mktemp("networks") / "tiny.pbit"
     path.write_bytes(to_bytes(tiny_classifier(), {}))
     return path

@@ -32,11 +32,11 @@ class Split:
     """One half of the data set.
 
     Attributes:
-        pictures: u8[N][28][28][1], 0 = background.
+        images: u8[N][28][28][1], 0 = background.
         labels: u8[N], index into `CLASS_NAMES`.
     """
 
-    pictures: NDArray[np.uint8]
+    images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
 
 
@@ -82,33 +82,33 @@ def load_split(folder: Path, split: str) -> Split:
 
     Args:
         folder: holds the four .gz files.
-        split: "train" (60,000 pictures) or "t10k" (10,000 pictures).
+        split: "train" (60,000 images) or "t10k" (10,000 images).
 
     Returns:
-        Pictures with a channel axis, and their labels.
+        Images with a channel axis, and their labels.
 
     Raises:
         FileNotFoundError: if a file is absent.
-        ValueError: if a file is malformed, or pictures and labels differ in number.
+        ValueError: if a file is malformed, or images and labels differ in number.
     """
-    pictures = read_idx(folder / f"{split}-images-idx3-ubyte.gz")
+    images = read_idx(folder / f"{split}-images-idx3-ubyte.gz")
     labels = read_idx(folder / f"{split}-labels-idx1-ubyte.gz")
-    if len(pictures) != len(labels):
-        raise ValueError(f"{folder}: {split} has {len(pictures)} pictures, {len(labels)} labels")
-    return Split(pictures[..., np.newaxis], labels)
+    if len(images) != len(labels):
+        raise ValueError(f"{folder}: {split} has {len(images)} images, {len(labels)} labels")
+    return Split(images[..., np.newaxis], labels)
 
 
-def to_network_input(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Map u8 pictures to the float range that the networks were trained with.
+def to_network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Map u8 images to the float range that the networks were trained with.
 
     x = (2 u - 255) / 255. The numerator is an odd integer of at most eight bits, hence exact in
     float32 and never zero: an engine may convolve 2u - 255 in integers and leave the division by
     255 to the batch normalisation that follows.
 
     Args:
-        pictures: u8[...], 0..255.
+        images: u8[...], 0..255.
 
     Returns:
         float32 of the same shape, -1..1.
     """
-    return (2.0 * pictures.astype(np.float32) - 255.0) / np.float32(255.0)
+    return (2.0 * images.astype(np.float32) - 255.0) / np.float32(255.0)

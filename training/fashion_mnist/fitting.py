@@ -20,8 +20,8 @@ class Schedule:
     """How one network is trained.
 
     Attributes:
-        epochs: passes over the 60,000 pictures.
-        batch_size: pictures per step; the incomplete last batch of an epoch is left out.
+        epochs: passes over the 60,000 images.
+        batch_size: images per step; the incomplete last batch of an epoch is left out.
         learning_rate: Adam's, at step 0; it falls to 0 at the last step along a half cosine.
         distill_weight: share of the loss that compares with the twin, 0..1.
         temperature: divides both networks' logits in that share.
@@ -45,7 +45,7 @@ def make_loss(schedule: Schedule) -> Any:
         schedule: weight and temperature.
 
     Returns:
-        Function of (target float32[N][20] = y beside t, logits float32[N][10]) -> float32[N].
+        Function of (target float32[N][20] = y next to t, logits float32[N][10]) -> float32[N].
 
     Source: Hinton, Vinyals, Dean 2015, section 2.
     """
@@ -65,31 +65,31 @@ def make_loss(schedule: Schedule) -> Any:
 
 
 def accuracy(target: Any, logits: Any) -> Any:
-    """Share of pictures whose largest logit is the label's (a Keras metric)."""
+    """Share of images whose largest logit is the label's (a Keras metric)."""
     return tf.keras.metrics.categorical_accuracy(target[:, :CLASS_COUNT], logits)
 
 
 def make_batches(
-    pictures: FloatArray,
+    images: FloatArray,
     targets: FloatArray,
     mirrored_targets: FloatArray,
     batch_size: int,
     seed: int,
 ) -> Any:
-    """Shuffle, mirror every picture left to right with probability 1/2, and batch.
+    """Shuffle, mirror every image left to right with probability 1/2, and batch.
 
     Args:
-        pictures: float32[N][28][28][1].
-        targets: float32[N][20], used where the picture is left as it is.
+        images: float32[N][28][28][1].
+        targets: float32[N][20], used where the image is left as it is.
         mirrored_targets: float32[N][20], used where it is mirrored.
-        batch_size: pictures per step.
+        batch_size: images per step.
         seed: of the order and of the coin, which is drawn anew in every epoch.
 
     Returns:
-        tf.data pipeline of (pictures, targets).
+        tf.data pipeline of (images, targets).
     """
-    count = len(pictures)
-    data = tf.data.Dataset.from_tensor_slices((pictures, targets, mirrored_targets))
+    count = len(images)
+    data = tf.data.Dataset.from_tensor_slices((images, targets, mirrored_targets))
     data = data.shuffle(count, seed=seed).batch(batch_size, drop_remainder=True)
     coins = tf.data.Dataset.random(seed=seed + 1, rerandomize_each_iteration=True)
     coins = coins.map(lambda word: word % 2 == 0).batch(batch_size)
@@ -105,15 +105,15 @@ def make_batches(
     return tf.data.Dataset.zip((data, coins)).map(mirror).prefetch(2)
 
 
-def predict_logits(model: KerasModel, pictures: FloatArray) -> FloatArray:
+def predict_logits(model: KerasModel, images: FloatArray) -> FloatArray:
     """Run a model up to its layer "logits": float32[N][28][28][1] -> float32[N][10]."""
     trunk = tf.keras.Model(model.input, model.get_layer("logits").output)
-    return np.asarray(trunk.predict(pictures, batch_size=500, verbose=0), np.float32)
+    return np.asarray(trunk.predict(images, batch_size=500, verbose=0), np.float32)
 
 
 def evaluate(model: KerasModel, test: Split) -> float:
-    """Share of the test pictures that a model classifies as their label, 0..1."""
-    logits = predict_logits(model, to_network_input(test.pictures))
+    """Share of the test images that a model classifies as their label, 0..1."""
+    logits = predict_logits(model, to_network_input(test.images))
     return float(np.mean(np.argmax(logits, axis=1) == test.labels))
 
 
@@ -129,10 +129,10 @@ def fit(
 
     Args:
         model: from `build_binary` or `build_float_twin`.
-        train: the 60,000 pictures.
-        test: the 10,000 pictures; looked at once, after the last epoch.
+        train: the 60,000 images.
+        test: the 10,000 images; looked at once, after the last epoch.
         schedule: epochs, rates, distillation.
-        seed: of the order of the pictures and of the mirroring.
+        seed: of the order of the images and of the mirroring.
         twin: trained float twin; needed if schedule.distill_weight > 0.
 
     Returns:
@@ -143,21 +143,21 @@ def fit(
     """
     if schedule.distill_weight > 0.0 and twin is None:
         raise ValueError(f"distill_weight={schedule.distill_weight} needs a float twin; got none")
-    pictures = to_network_input(train.pictures)
+    images = to_network_input(train.images)
     one_hot = np.eye(CLASS_COUNT, dtype=np.float32)[train.labels]
     if twin is None or schedule.distill_weight == 0.0:
         plain = mirrored = np.zeros_like(one_hot)
     else:
-        plain = predict_logits(twin, pictures)
-        mirrored = predict_logits(twin, pictures[:, :, ::-1])
+        plain = predict_logits(twin, images)
+        mirrored = predict_logits(twin, images[:, :, ::-1])
     batches = make_batches(
-        pictures,
+        images,
         np.concatenate([one_hot, plain], axis=1),
         np.concatenate([one_hot, mirrored], axis=1),
         schedule.batch_size,
         seed,
     )
-    steps = schedule.epochs * (len(pictures) // schedule.batch_size)
+    steps = schedule.epochs * (len(images) // schedule.batch_size)
     rate = tf.keras.optimizers.schedules.CosineDecay(schedule.learning_rate, steps)
     trunk = tf.keras.Model(model.input, model.get_layer("logits").output)
     trunk.compile(tf.keras.optimizers.Adam(rate), make_loss(schedule), metrics=[accuracy])

@@ -1,9 +1,9 @@
 """The Fashion-MNIST network, once with binary convolutions and once as its float twin.
 
 Topology (NHWC; the activation at the input of a convolution is sign in the binary network and ReLU
-in the twin; the very first convolution sees the picture itself in both):
+in the twin; the very first convolution sees the image itself in both):
 
-    picture 28x28x1
+    image 28x28x1
     stem    conv 3x3, 64   - max-pool 2x2 - BN   14x14x64   plain, real input
     res2    conv 3x3, 64   - BN - add(input)     14x14x64   Bi-Real block
     res3    conv 3x3, 64   - BN - add(input)     14x14x64   Bi-Real block
@@ -16,7 +16,7 @@ in the twin; the very first convolution sees the picture itself in both):
 
 Between them these layers meet every epilogue that an engine fuses: max-pooling whose result only
 ever acts through its sign, hence poolable on bits (conv4); one threshold per channel on an integer
-accumulator (conv5); a real value that is needed beside its sign (stem, conv6); and residual sums
+accumulator (conv5); a float value that is needed besides its sign (stem, conv6); and residual sums
 whose sign feeds the next convolution while the sum itself feeds the next shortcut (res2, res3).
 Padding is "same" with zeros everywhere, which is Larq's default: a border position contributes
 neither +1 nor -1 to an accumulator.
@@ -69,8 +69,8 @@ def _residual(x: KerasTensor, conv: WeightedLayer, units: int, name: str) -> Ker
 
 def _build(conv: WeightedLayer, dense: WeightedLayer, name: str) -> KerasModel:
     """Assemble the topology above from one kind of convolution and one kind of dense layer."""
-    picture = tf.keras.layers.Input(INPUT_SHAPE, name="picture")
-    x = _normalise(_pool(conv(picture, LOWER_CHANNELS, "stem", True), "stem_pool"), "stem_bn")
+    image = tf.keras.layers.Input(INPUT_SHAPE, name="picture")
+    x = _normalise(_pool(conv(image, LOWER_CHANNELS, "stem", True), "stem_pool"), "stem_bn")
     x = _residual(x, conv, LOWER_CHANNELS, "res2")
     x = _residual(x, conv, LOWER_CHANNELS, "res3")
     x = _normalise(_pool(conv(x, UPPER_CHANNELS, "conv4", False), "conv4_pool"), "conv4_bn")
@@ -81,7 +81,7 @@ def _build(conv: WeightedLayer, dense: WeightedLayer, name: str) -> KerasModel:
     x = _normalise(dense(x, DENSE_UNITS, "dense8", False), "dense8_bn")
     x = tf.keras.layers.Dense(CLASS_COUNT, name="logits")(x)
     x = tf.keras.layers.Activation("softmax", name="probabilities")(x)
-    return tf.keras.Model(picture, x, name=name)
+    return tf.keras.Model(image, x, name=name)
 
 
 def build_binary() -> KerasModel:

@@ -1,11 +1,11 @@
-"""Train the Fashion-MNIST float twin and the binary network: the recipe behind the checkpoint.
+"""Train the Fashion-MNIST float twin and the binary network: the recipe of the checkpoint.
 
-Two stages, all 60,000 training pictures in both, the last epoch taken as it is (the test pictures
+Two stages, all 60,000 training images in both, the last epoch taken as it is (the test images
 choose nothing):
 
 1. The float twin, on the labels.
 2. The binary network, on the labels and on the twin's softened answers (knowledge distillation).
-   Pictures are only ever mirrored, never shifted, so the twin's answers to every picture and to its
+   Images are only ever mirrored, never shifted, so the twin's answers to every image and to its
    mirror image are computed once and cost nothing per step.
 
 `python -m training.fashion_mnist.train --help` tells the options; README.md states the command that
@@ -72,9 +72,10 @@ def obtain_twin(
     """Train the float twin, or take it and its log from an earlier run.
 
     Args:
-        path: `.h5` file that keeps the twin, with its log beside it as `.json`; None: keep nothing.
-        train: the 60,000 pictures.
-        test: the 10,000 pictures.
+        path: `.h5` file that keeps the twin, with its log next to it as `.json`; None: keep
+        nothing.
+        train: the 60,000 images.
+        test: the 10,000 images.
         schedule: how to train it, if it must be trained.
         seed: of weights, order and mirroring.
 

@@ -3,7 +3,7 @@
 Then nothing rounds in float32, so sums do not depend on their order: whatever computes the network,
 the logits are equal to the last bit. Why 24 bits are enough, with the units below:
 
-- The picture's values are multiples of 2^-8, sums of signs are integers. A batch normalization
+- The image's values are multiples of 2^-8, sums of signs are integers. A batch normalization
   becomes y = x scale + shift (mean 0, variance + epsilon = 1); x scale and shift are multiples of
   UNIT and together below 2^24 UNIT; a layer with larger values gets 2 UNIT, 4 UNIT, ...
 - The shortcuts add such numbers, and take maxima and copies: multiples of UNIT again.
@@ -22,8 +22,8 @@ from training.fashion_mnist_torch.layers import EPSILON, is_binary
 
 UNIT: Final = 2.0**-16
 """Of what batch normalizations give."""
-PICTURE_UNIT: Final = 2.0**-8
-"""Of the values of a picture."""
+IMAGE_UNIT: Final = 2.0**-8
+"""Of the values of an image."""
 WEIGHT_UNIT: Final = 2.0**-12
 """Of the last layer's weights and biases."""
 LARGEST: Final = 2.0**24
@@ -45,8 +45,8 @@ def make_dyadic(network: nn.Module) -> None:
             weight = layer.weight
             assert isinstance(weight, Tensor)
             weight.copy_(torch.where(weight >= 0, 1.0, -1.0))
-            reads_picture = weight.dim() == 4 and weight.shape[1] == 1
-            reach, unit = float(weight[0].numel()), PICTURE_UNIT if reads_picture else 1.0
+            reads_image = weight.dim() == 4 and weight.shape[1] == 1
+            reach, unit = float(weight[0].numel()), IMAGE_UNIT if reads_image else 1.0
         elif isinstance(layer, NORMS):
             _round_norm(layer, reach, unit)
         elif isinstance(layer, nn.Linear):
@@ -92,6 +92,6 @@ def check_exact(network: nn.Module, inputs: Tensor) -> None:
     differing = int((single != double).any(1).sum())
     if differing:
         raise ValueError(
-            f"{differing} of {len(inputs)} pictures: float32 logits differ from float64's; a sum "
+            f"{differing} of {len(inputs)} images: float32 logits differ from float64's; a sum "
             "needs more than 24 bits: look for large values along the shortcuts"
         )

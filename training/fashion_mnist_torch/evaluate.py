@@ -26,9 +26,9 @@ import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch.importer import import_torch
 from phonebit.converter.passes.pipeline import FloatWeights
+from training.fashion_mnist_torch.images import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 from training.fashion_mnist_torch.layers import SIDE
 from training.fashion_mnist_torch.networks import BINARY
-from training.fashion_mnist_torch.pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 from training.packed_checkpoint import load
 from training.training_log import finish_evaluation
 
@@ -38,17 +38,17 @@ BATCH: Final = 250
 
 @dataclass(frozen=True)
 class Comparison:
-    """PyTorch beside the engine on the same pictures.
+    """PyTorch and the engine on the same images.
 
     Attributes:
-        pictures: how many.
-        right_in_torch: pictures whose largest logit is the label's, in PyTorch.
+        images: how many.
+        right_in_torch: images whose largest logit is the label's, in PyTorch.
         right_in_engine: the same in the engine.
-        equal: pictures with all logits equal to the last bit.
-        same_class: pictures whose largest logit is the same one.
+        equal: images with all logits equal to the last bit.
+        same_class: images whose largest logit is the same one.
     """
 
-    pictures: int
+    images: int
     right_in_torch: int
     right_in_engine: int
     equal: int
@@ -74,12 +74,12 @@ def convert(network: nn.Module, name: str, float_weights: FloatWeights = "f32") 
 def compare(
     network: nn.Module, engines: list[phonebit.Network], split: TensorSplit
 ) -> list[Comparison]:
-    """Runs pictures in PyTorch, once, and in engines.
+    """Runs images in PyTorch, once, and in engines.
 
     Args:
         network: in eval mode, float32, on the CPU.
         engines: its conversion, on one or more devices.
-        split: pictures, on the CPU.
+        split: images, on the CPU.
 
     Returns:
         One for each engine.
@@ -108,7 +108,7 @@ def evaluate(path: Path, devices: list[str], test: TensorSplit) -> dict[str, Any
     Args:
         path: of the `.pth` file.
         devices: as ``Network.load`` names them.
-        test: the test pictures, on the CPU.
+        test: the test images, on the CPU.
 
     Returns:
         JSON-ready row; accuracies are shares, 0..1.
@@ -150,7 +150,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=HERE, help="of the .pth and training.json")
     parser.add_argument("--devices", nargs="+", default=["cpu"])
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/accuracy.json"))
-    parser.add_argument("--limit", type=int, help="test pictures, for a trial")
+    parser.add_argument("--limit", type=int, help="test images, for a short run")
     return parser.parse_args()
 
 

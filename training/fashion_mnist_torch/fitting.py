@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from training.fashion_mnist_torch.images import TensorSplit
 from training.fashion_mnist_torch.layers import is_binary
-from training.fashion_mnist_torch.pictures import TensorSplit
 
 TEST_BATCH = 250
 
@@ -23,12 +23,12 @@ class Schedule:
     """How one network is trained.
 
     Attributes:
-        epochs: passes over the training pictures.
-        batch_size: pictures per step; the incomplete last batch of an epoch is left out.
+        epochs: passes over the training images.
+        batch_size: images per step; the incomplete last batch of an epoch is left out.
         learning_rate: AdamW's largest for real parameters: it rises during the first epoch, then
             falls to 0 along a half cosine.
         latent_rate: the same for latent weights, which may move faster: they count by their signs.
-        weight_decay: AdamW's, of real weights.
+        weight_decay: AdamW's, of float weights.
         label_smoothing: share of the label that goes to all classes alike.
         distill_weight: share of the loss that compares with the twin, 0..1.
         temperature: divides both networks' logits in that share.
@@ -45,7 +45,7 @@ class Schedule:
 
 
 def loss_of(logits: Tensor, labels: Tensor, twin_logits: Tensor | None, how: Schedule) -> Tensor:
-    """Training loss, mean over the pictures.
+    """Training loss, mean over the images.
 
     With z the logits, t the twin's, w and T from the schedule:
         loss = (1 - w) CE(label, softmax(z)) + w T^2 KL(softmax(t / T) | softmax(z / T)).
@@ -73,7 +73,7 @@ def loss_of(logits: Tensor, labels: Tensor, twin_logits: Tensor | None, how: Sch
 
 @torch.no_grad()
 def accuracy(network: nn.Module, test: TensorSplit) -> float:
-    """Share of pictures classified as their label.
+    """Share of images classified as their label.
 
     Computed in float64, no kernel of which rounds what fits in 24 bits, as TF32 and Winograd's
     transforms do.
@@ -119,8 +119,8 @@ def fit(
     """Trains a network in place and leaves it in eval mode.
 
     Args:
-        network: on the pictures' device.
-        train: the training pictures.
+        network: on the images' device.
+        train: the training images.
         how: schedule.
         seed: of order, shifts and mirroring.
         twin: trained twin; needed if how.distill_weight > 0.
@@ -129,14 +129,12 @@ def fit(
         JSON-ready log: schedule, seed, per-epoch numbers, seconds.
 
     Raises:
-        ValueError: distillation without a twin, or fewer pictures than one batch.
+        ValueError: distillation without a twin, or fewer images than one batch.
     """
     if how.distill_weight > 0 and twin is None:
         raise ValueError(f"distill_weight={how.distill_weight} needs a float twin; got none")
     if len(train) < how.batch_size:
-        raise ValueError(
-            f"got {len(train)} pictures, expected at least a batch of {how.batch_size}"
-        )
+        raise ValueError(f"got {len(train)} images, expected at least a batch of {how.batch_size}")
     teacher = twin.eval() if twin is not None and how.distill_weight > 0 else None
     generator = torch.Generator(train.labels.device).manual_seed(seed)
     optimizer = _optimizer(network, how)

@@ -16,7 +16,7 @@ from torch import Tensor, autograd, nn
 Form = Literal["binary", "float"]
 
 SIDE: Final = 32
-"""Height and width of the pictures that the networks read."""
+"""Height and width of the images that the networks read."""
 CLASS_COUNT: Final = 10
 EPSILON: Final = 2.0**-17
 """Of the batch normalizations: a power of two, so that 1 - EPSILON + EPSILON is exactly 1."""

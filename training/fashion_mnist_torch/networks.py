@@ -1,8 +1,8 @@
-"""Four classifiers for pictures of 32x32x1, as BNN and as float twin.
+"""Four classifiers for images of 32x32x1, as BNN and as float twin.
 
 Both forms of a network have the same layers. In the form "binary" every weight but those of the
 last dense layer is -1 or +1 and every activation is a sign; in the form "float", its twin, weights
-are real and the activation is ReLU. The first convolution of both reads the picture itself.
+are real and the activation is ReLU. The first convolution of both reads the image itself.
 
     VGG-small        128 128 P 256 256 P 512 512 P           - dense 10
     AlexNet-small    96 P 192 P 256 256 192 P - 1024 1024    - dense 10; the first two are 5x5
@@ -11,7 +11,7 @@ are real and the activation is ReLU. The first convolution of both reads the pic
 
 Numbers are filters of 3x3 convolutions or units of dense layers, P is a 2x2 max-pool between a
 convolution and its batch normalization. In ResNet-18-small every convolution has a shortcut of its
-own, which carries real values past the signs; where the map halves, the shortcut is a 2x2 max-pool
+own, which carries float values past the signs; where the map halves, the shortcut is a 2x2 max-pool
 whose channels are taken twice. A maximum and a copy add no bits to a number, as a mean or a real
 1x1 convolution would, so sums along the shortcuts can be exact (see dyadic.py).
 
@@ -46,7 +46,7 @@ from training.fashion_mnist_torch.transformer import ViTSmall
 def _plain(
     form: Form, convolutions: list[tuple[int, int, bool]], dense: tuple[int, ...]
 ) -> nn.Module:
-    """Convolutions (filters, kernel, pool behind it), dense layers, and the real one at the end."""
+    """Convolutions (filters, kernel, pool after it), dense layers, and the real one at the end."""
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     before, side = 1, SIDE
     for index, (filters, kernel, pool) in enumerate(convolutions, 1):

@@ -1,9 +1,9 @@
-"""Trains the float twins and the binary networks: the recipe behind the checkpoints.
+"""Trains the float twins and the binary networks: the recipe of the checkpoints.
 
 For each network: the float twin on the labels; the binary network on the labels and the twin's
-answers to the same pictures (knowledge distillation); then its numbers become dyadic (dyadic.py).
-All 60,000 training pictures, shifted and mirrored; the last epoch is taken as it is, and the test
-pictures choose nothing.
+answers to the same images (knowledge distillation); then its numbers become dyadic (dyadic.py).
+All 60,000 training images, shifted and mirrored; the last epoch is taken as it is, and the test
+images choose nothing.
 
     python -m training.fashion_mnist_torch.train --output DIR    # in a checkout: torch and numpy
 
@@ -22,14 +22,14 @@ from torch import nn
 
 from training.fashion_mnist_torch.dyadic import check_exact, make_dyadic
 from training.fashion_mnist_torch.fitting import Schedule, accuracy, fit
+from training.fashion_mnist_torch.images import DEFAULT_DIR, TensorSplit
 from training.fashion_mnist_torch.networks import BINARY, NETWORKS
-from training.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit
 from training.packed_checkpoint import load, save
 from training.training_log import describe_file
 from training.training_run import TrainingRun, recipe_parser
 
-EXACT_PICTURES = 256
-"""Test pictures on which float32 is compared with float64."""
+EXACT_IMAGES = 256
+"""Test images on which float32 is compared with float64."""
 
 
 def parameter_hash(network: nn.Module) -> str:
@@ -47,8 +47,8 @@ def train_pair(
 
     Args:
         name: in ``NETWORKS``.
-        train: training pictures, on the device.
-        test: test pictures, on the device; looked at after the last epoch only.
+        train: training images, on the device.
+        test: test images, on the device; looked at after the last epoch only.
         options: of the command line.
 
     Returns:
@@ -85,7 +85,7 @@ def train_pair(
     path = options.output / f"{name}.pth"
     save(binary, name, path)
     _, stored = load(path, BINARY)
-    check_exact(stored, test.inputs(0, EXACT_PICTURES).cpu())
+    check_exact(stored, test.inputs(0, EXACT_IMAGES).cpu())
     log["test_accuracy"] = accuracy(stored.to(device), test)
     log["checkpoint"] = describe_file(path)
     print(
@@ -114,7 +114,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--latent-rate", type=float, default=3e-3, help="BNNs', of latent weights")
     parser.add_argument("--distill-weight", type=float, default=0.5, help="0: labels alone")
     parser.add_argument("--temperature", type=float, default=2.0)
-    parser.add_argument("--limit", type=int, help="pictures of each half, for a trial")
+    parser.add_argument("--limit", type=int, help="images of each half, for a short run")
     return parser.parse_args()
 
 

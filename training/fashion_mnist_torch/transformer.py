@@ -44,7 +44,7 @@ class Step(autograd.Function):
 
 
 class Attention(nn.Module):
-    """Heads of 32 channels over all pixels of a map; behind it a dense layer, + shortcut."""
+    """Heads of 32 channels over all pixels of a map; after it a dense layer, + shortcut."""
 
     CHANNELS: Final = 32
     SCALE: Final = 8.0

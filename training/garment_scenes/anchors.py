@@ -2,7 +2,7 @@
 
     python -m training.garment_scenes.anchors
 
-writes ``detection.toml``, which ``phonebit convert --detection`` reads, beside this file.
+writes ``detection.toml``, which ``phonebit convert --detection`` reads, next to this file.
 
 Source: Redmon and Farhadi, YOLO9000 (CVPR 2017), section 2, "Dimension Clusters".
 """

@@ -1,4 +1,4 @@
-"""What is in a scene beside the garments: background, shapes, scraps of garments."""
+"""What is in a scene besides the garments: background, shapes, scraps of garments."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from phonebit.converter.importers.torch.importer import import_torch
 from phonebit.detection import read_head
 from phonebit.images.preprocessing import Preprocessing, Resize
 from training.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR
-from training.fashion_mnist_torch.pictures import INPUT_RANGE
+from training.fashion_mnist_torch.images import INPUT_RANGE
 from training.garment_scenes.anchors import SEED
 from training.garment_scenes.fitting import precision_of
 from training.garment_scenes.scene_set import SceneSet
@@ -39,13 +39,13 @@ from training.training_log import finish_evaluation
 
 BATCH: Final = 10
 FILL_LEVEL: Final = 114
-"""Around pictures that are no squares: a middle gray."""
+"""Around images that are no squares: a middle gray."""
 Outputs = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """PyTorch beside the engine on the same scenes.
+    """PyTorch and the engine on the same scenes.
 
     Attributes:
         torch_outputs: float32 (N, 13, 13, 75).
@@ -94,7 +94,7 @@ def compare(network: nn.Module, engines: list[phonebit.Network], scenes: SceneSe
     expected = [network(scenes.inputs(*batch)).permute(0, 2, 3, 1).numpy() for batch in batches()]
     results = []
     for engine in engines:
-        levels = (scenes.pictures[begin:end].permute(0, 2, 3, 1) for begin, end in batches())
+        levels = (scenes.images[begin:end].permute(0, 2, 3, 1) for begin, end in batches())
         results.append(
             np.concatenate(
                 [np.asarray(engine.forward(np.ascontiguousarray(x.numpy()))) for x in levels]

@@ -25,7 +25,7 @@ LIMITS: Final = Limits(score=0.01, overlap=0.45)
 WARM_UP_STEPS: Final = 200
 UNTIMED_STEPS: Final = 20
 TIMED_STEPS: Final = 40
-"""A step's time is measured behind the first ones, which choose algorithms and fill caches."""
+"""A step's time is measured after the first ones, which choose algorithms and fill caches."""
 LOG_STEPS: Final = 100
 MAX_GRADIENT: Final = 20.0
 
@@ -37,7 +37,7 @@ class Schedule:
     Attributes:
         steps: batches; 0: as many as fit into ``minutes``, which then depends on the machine.
         minutes: see ``steps``.
-        batch_size: scenes a step.
+        batch_size: scenes per step.
         learning_rate: Adam's largest: it rises during ``WARM_UP_STEPS``, then falls to 0 along a
             half cosine.
         half: forward and backward pass in float16 with scaled gradients; sums of up to 2048 signs
@@ -76,7 +76,7 @@ def fit(
     """
     if len(train) < how.batch_size:
         raise ValueError(f"got {len(train)} scenes, expected at least one batch: {how.batch_size}")
-    device = train.pictures.device
+    device = train.images.device
     generator = torch.Generator(device).manual_seed(seed)
     latent = [layer.weight for layer in network.modules() if is_binary(layer)]
     optimizer = torch.optim.Adam(network.parameters(), how.learning_rate)

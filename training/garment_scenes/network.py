@@ -1,8 +1,8 @@
 """YOLOv2-Tiny in PyTorch, binary: nine convolutions, all but the last of +-1 by +-1.
 
-The layers are those of ``models/networks/yolov2_tiny.py``, with a batch normalization behind each
-max-pool instead of in front of it: so about half of the bits behind it are +1. The first
-convolution reads the picture itself. Every number that is added is exact in float32: levels are
+The layers are those of ``models/networks/yolov2_tiny.py``, with a batch normalization after each
+max-pool instead of in front of it: so about half of the bits after it are +1. The first
+convolution reads the image itself. Every number that is added is exact in float32: levels are
 multiples of 2^-8, sums of signs are integers, and the last layer's weights are rounded to multiples
 of ``WEIGHT_STEP`` at the end of training. So any order of summation gives the same bits.
 """
@@ -21,8 +21,8 @@ from training.fashion_mnist_torch.layers import EPSILON, BinaryConv2d, Sign
 
 FILTERS: Final = (16, 32, 64, 128, 256, 512, 1024, 1024)
 POOLED: Final = 6
-"""So many layers have a 2x2 max-pool behind them; the last of these has stride 1."""
-LEAST_FILTERS: Final = 16
+"""So many layers have a 2x2 max-pool after them; the last of these has stride 1."""
+MIN_FILTERS: Final = 16
 ANCHOR_COUNT: Final = 5
 CLASS_COUNT: Final = 10
 CHANNELS: Final = ANCHOR_COUNT * (5 + CLASS_COUNT)
@@ -30,7 +30,7 @@ STRIDE: Final = 32
 FIRST_OBJECTNESS: Final = -4.0
 """Bias of objectness before training: nearly all places see nothing."""
 WEIGHT_STEP: Final = 2.0**-10
-"""The real weights and biases of the last layer are multiples of this."""
+"""The float weights and biases of the last layer are multiples of this."""
 MAX_WEIGHT: Final = 8.0
 """1024 such weights and a bias stay below 2^14, so their sums have 24 bits at most."""
 
@@ -48,12 +48,12 @@ def yolov2_tiny(width: float = 1.0) -> nn.Sequential:
 
     Args:
         width: of all layers but the last, relative to the paper's; no layer has fewer filters
-            than ``LEAST_FILTERS``.
+            than ``MIN_FILTERS``.
     """
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     before = 3
     for index, full in enumerate(FILTERS, 1):
-        filters = max(LEAST_FILTERS, round(full * width))
+        filters = max(MIN_FILTERS, round(full * width))
         layers[f"conv{index}"] = BinaryConv2d(before, filters, 3, padding=1, bias=False)
         if index <= POOLED:
             layers[f"pool{index}"] = SameSizePool() if index == POOLED else nn.MaxPool2d(2)

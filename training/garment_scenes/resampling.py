@@ -10,15 +10,15 @@ Grid = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def turned_grid(source: tuple[int, ...], size: tuple[float, float], turn: float) -> Grid:
-    """Where the pixels of an enlarged and turned picture come from.
+    """Where the pixels of an enlarged and turned image come from.
 
     Args:
-        source: (height, width) of the picture.
+        source: (height, width) of the image.
         size: (width, height) in pixels that it gets before it is turned.
         turn: clockwise, in radians.
 
     Returns:
-        A grid as large as the turned picture's bounding box; it reaches beyond the source.
+        A grid as large as the turned image's bounding box; it reaches beyond the source.
     """
     cos, sin = np.cos(turn), np.sin(turn)
     width = int(np.ceil(abs(size[0] * cos) + abs(size[1] * sin)))
@@ -31,14 +31,14 @@ def turned_grid(source: tuple[int, ...], size: tuple[float, float], turn: float)
     return rows + np.float32((source[0] - 1) / 2), columns + np.float32((source[1] - 1) / 2)
 
 
-def sample_bilinear(picture: NDArray[np.float32], grid: Grid) -> NDArray[np.float32]:
-    """Values between pixels; 0 around the picture.
+def sample_bilinear(image: NDArray[np.float32], grid: Grid) -> NDArray[np.float32]:
+    """Values between pixels; 0 around the image.
 
     Args:
-        picture: (h, w).
+        image: (h, w).
         grid: rows and columns of the same shape.
     """
-    padded = np.pad(picture, 1)
+    padded = np.pad(image, 1)
     rows = np.clip(grid[0] + 1, 0, padded.shape[0] - 1.001)
     columns = np.clip(grid[1] + 1, 0, padded.shape[1] - 1.001)
     i, j = rows.astype(np.intp), columns.astype(np.intp)
@@ -51,7 +51,7 @@ def sample_bilinear(picture: NDArray[np.float32], grid: Grid) -> NDArray[np.floa
 
 
 def enlarge(grid: NDArray[np.float32], side: int) -> NDArray[np.float32]:
-    """A coarse (n, n, channels) grid as a smooth (side, side, channels) picture."""
+    """A coarse (n, n, channels) grid as a smooth (side, side, channels) image."""
     place = np.linspace(0, len(grid) - 1.001, side, dtype=np.float32)
     low = place.astype(np.intp)
     part = (place - low.astype(np.float32))[:, None, None]

@@ -1,6 +1,6 @@
 """Synthetic scenes for object detection: garments of Fashion-MNIST on clutter, with exact boxes.
 
-A scene is a picture of 416 x 416 pixels with one to six garments, each of them 40 to 200 pixels
+A scene is an image of 416 x 416 pixels with one to six garments, each of them 40 to 200 pixels
 large, tinted, turned by some degrees, perhaps mirrored, pasted with its own mask over gradients,
 textures, shapes and scraps of other garments. Scene number i of a split depends on (seed, split, i)
 alone, on every machine: NumPy's PCG64 and float32 arithmetic are all that is used. Training scenes
@@ -22,7 +22,7 @@ from training.garment_scenes.resampling import sample_bilinear, turned_grid
 SIDE: Final = 416
 MAX_GARMENTS: Final = 6
 SIZES: Final = (40.0, 200.0)
-"""Side of a pasted garment picture in pixels; drawn uniformly on a logarithmic scale."""
+"""Side of a pasted garment image in pixels; drawn uniformly on a logarithmic scale."""
 MAX_TURN: Final = np.deg2rad(15.0)
 MAX_COVER: Final = 0.3
 """Share of a garment's box, old or new, that another box may cover."""
@@ -37,16 +37,16 @@ _SPLIT_NUMBERS: Final = {"train": 0, "t10k": 1}
 
 @dataclass(frozen=True)
 class Scene:
-    """One picture and what is in it.
+    """One image and what is in it.
 
     Attributes:
-        picture: u8 (416, 416, 3), RGB.
+        image: u8 (416, 416, 3), RGB.
         boxes: float32 (N, 4): left, top, right, bottom in pixels, tight around the pixels that a
             garment covers by more than half.
         classes: i64 (N,), Fashion-MNIST's class numbers.
     """
 
-    picture: NDArray[np.uint8]
+    image: NDArray[np.uint8]
     boxes: NDArray[np.float32]
     classes: NDArray[np.int64]
 
@@ -55,7 +55,7 @@ def make_scene(garments: Split, split: Splits, index: int, seed: int) -> Scene:
     """Scene number ``index`` of a split.
 
     Args:
-        garments: the pictures of that split.
+        garments: the images of that split.
         split: which it is.
         index: number of the scene.
         seed: of all scenes.
@@ -63,19 +63,19 @@ def make_scene(garments: Split, split: Splits, index: int, seed: int) -> Scene:
     rng = np.random.default_rng([seed, _SPLIT_NUMBERS[split], index])
     canvas = background(rng, SIDE)
     for _ in range(int(rng.integers(0, 7))):
-        scrap(rng, canvas, garments.pictures[rng.integers(len(garments.pictures)), :, :, 0])
+        scrap(rng, canvas, garments.images[rng.integers(len(garments.images)), :, :, 0])
     boxes: list[NDArray[np.float32]] = []
     classes: list[int] = []
     wanted = int(rng.integers(1, MAX_GARMENTS + 1))
     for _ in range(wanted):
-        number = int(rng.integers(len(garments.pictures)))
-        box = _paste(rng, canvas, garments.pictures[number, :, :, 0], boxes)
+        number = int(rng.integers(len(garments.images)))
+        box = _paste(rng, canvas, garments.images[number, :, :, 0], boxes)
         if box is not None:
             boxes.append(box)
             classes.append(int(garments.labels[number]))
     canvas += rng.uniform(-3, 3, canvas.shape[:2]).astype(np.float32)[..., None]
-    picture = np.clip(canvas, 0, 255).astype(np.uint8)
-    return Scene(picture, np.array(boxes, np.float32), np.array(classes, np.int64))
+    image = np.clip(canvas, 0, 255).astype(np.uint8)
+    return Scene(image, np.array(boxes, np.float32), np.array(classes, np.int64))
 
 
 def _paste(
@@ -93,7 +93,7 @@ def _paste(
     tight = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1], np.float32)
     height, width = alpha.shape
     for _ in range(ATTEMPTS):
-        # The box lies within the picture; the transparent rim around it may reach beyond.
+        # The box lies within the image; the transparent rim around it may reach beyond.
         left = int(rng.integers(-int(tight[0]), SIDE - int(tight[2]) + 1))
         top = int(rng.integers(-int(tight[1]), SIDE - int(tight[3]) + 1))
         box = tight + np.array([left, top, left, top], np.float32)

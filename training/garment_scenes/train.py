@@ -1,9 +1,9 @@
-"""Trains YOLOv2-Tiny on garment scenes: the recipe behind the checkpoint.
+"""Trains YOLOv2-Tiny on garment scenes: the recipe of the checkpoint.
 
 Scenes are made first, by all cores, and stay on the GPU as bytes. The networks are binary from the
 first step on: signs forward, straight-through gradients backward, Adam on latent weights in -1..1.
 The last step is taken as it is, and the test scenes choose nothing. At the end the last layer's
-real weights are rounded, so that every engine gets the same bits; precision is measured after that.
+float weights are rounded, so that every engine gets the same bits; precision is measured then.
 
     python -m training.garment_scenes.train --output DIR   # in a checkout: torch and numpy
 """

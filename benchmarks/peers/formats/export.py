@@ -33,10 +33,10 @@ from phonebit.models.networks import NETWORKS, build
 from phonebit.models.networks.builder import Form
 
 FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-CALIBRATION_PICTURES: Final = 4
+CALIBRATION_IMAGES: Final = 4
 """Ranges of activations only: nothing is trained, and accuracy is not measured here."""
 CALIBRATION_SEED: Final = 100
-PICTURE_RANGE: Final = (-1.0, 1.0)
+IMAGE_RANGE: Final = (-1.0, 1.0)
 """What levels 0 and 255 stand for."""
 
 
@@ -59,40 +59,40 @@ class Job:
         assert self.subject.definition is not None, f"a network without a {form} definition"
         return NETWORKS[self.subject.definition](form)
 
-    def pictures(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Smooth random pictures (count, size, size, 3) as levels, and as the values -1..1."""
-        from support.larq_networks import real_pictures
+    def images(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Smooth random images (count, size, size, 3) as levels, and as the values -1..1."""
+        from support.larq_networks import float_images
 
-        reals = real_pictures(count, self.subject.size, seed)
+        reals = float_images(count, self.subject.size, seed)
         levels = np.clip(np.rint(reals * 48 + 128), 0, 255).astype(np.uint8)
         return levels, ((levels * np.float32(2) - np.float32(255)) / np.float32(255))
 
     def calibration(self) -> Iterator[NDArray[np.float32]]:
-        """Pictures (1, size, size, 3) other than the measured one."""
-        for picture in self.pictures(CALIBRATION_PICTURES, CALIBRATION_SEED)[1]:
-            yield picture[None]
+        """Images (1, size, size, 3) other than the measured one."""
+        for image in self.images(CALIBRATION_IMAGES, CALIBRATION_SEED)[1]:
+            yield image[None]
 
 
-def write_pictures(job: Job) -> None:
-    """The measured picture: PhoneBit may read levels, the others read real values."""
-    levels, reals = job.pictures(1)
-    np.save(job.folder / "picture_u8.npy", levels)
-    np.save(job.path("pictures"), reals)
+def write_images(job: Job) -> None:
+    """The measured image: PhoneBit may read levels, the others read float values."""
+    levels, reals = job.images(1)
+    np.save(job.folder / "image_u8.npy", levels)
+    np.save(job.path("images"), reals)
 
 
 def write_reference(job: Job) -> None:
     """What the float twin computes, by the converter's reference interpreter."""
     graph = job.graph("float")
-    picture = np.load(job.path("pictures"))
-    result = interpreter.run(graph, {graph.inputs[0]: picture})
+    image = np.load(job.path("images"))
+    result = interpreter.run(graph, {graph.inputs[0]: image})
     np.save(job.path("reference"), result[graph.outputs[0]])
 
 
 def write_binary_reference(job: Job) -> None:
     """What PhoneBit's CPU backend computes."""
     network = phonebit.Network.load(job.path("pbit"), device="cpu")
-    picture = np.load(job.folder / "picture_u8.npy")  # as on a GPU
-    np.save(job.path("binary_reference"), network.forward(picture))
+    image = np.load(job.folder / "image_u8.npy")  # as on a GPU
+    np.save(job.path("binary_reference"), network.forward(image))
 
 
 def write_zoo(job: Job) -> None:
@@ -105,7 +105,7 @@ def write_zoo(job: Job) -> None:
 
 
 def write_pbit(job: Job, kind: str = "pbit", float_weights: FloatWeights | None = None) -> None:
-    """PhoneBit's file; weights of real layers as given, else as asked for."""
+    """PhoneBit's file; weights of full-precision layers as given, else as asked for."""
     if job.subject.zoo is not None:
         phonebit.convert(
             job.path("zoo"),
@@ -113,7 +113,7 @@ def write_pbit(job: Job, kind: str = "pbit", float_weights: FloatWeights | None 
             check=False,
             float_weights=float_weights or "f32",
             input_dtype="u8" if job.subject.reads_levels else "f32",
-            input_range=PICTURE_RANGE if job.subject.reads_levels else None,
+            input_range=IMAGE_RANGE if job.subject.reads_levels else None,
         )
     else:
         build(job.subject.name, job.path(kind), float_weights=float_weights or job.float_weights)
@@ -148,12 +148,12 @@ def write_onnx_int8(job: Job) -> None:
 
     source = job.path("onnx")
     name = onnx.load(source, load_external_data=False).graph.input[0].name
-    pictures = job.calibration()
+    images = job.calibration()
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
         def get_next(self) -> dict[str, NDArray[np.float32]] | None:
-            picture = next(pictures, None)
-            return None if picture is None else {name: planes(picture)}
+            image = next(images, None)
+            return None if image is None else {name: planes(image)}
 
     with tempfile.TemporaryDirectory(dir=job.folder) as folder:
         prepared = Path(folder) / "prepared.onnx"
@@ -174,10 +174,10 @@ def write_openvino_int8(job: Job) -> None:
     import nncf
     import openvino
 
-    pictures = [planes(picture) for picture in job.calibration()]
+    images = [planes(image) for image in job.calibration()]
     model = openvino.Core().read_model(job.path("onnx"))
-    model.reshape(list(pictures[0].shape))
-    quantized = nncf.quantize(model, nncf.Dataset(pictures), subset_size=len(pictures))
+    model.reshape(list(images[0].shape))
+    quantized = nncf.quantize(model, nncf.Dataset(images), subset_size=len(images))
     openvino.save_model(quantized, job.path("openvino_int8"), compress_to_fp16=False)
 
 
@@ -192,7 +192,7 @@ def write_tflite(job: Job, in_8_bits: bool = False) -> None:
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
     if in_8_bits:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: ([picture] for picture in job.calibration())
+        converter.representative_dataset = lambda: ([image] for image in job.calibration())
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.inference_input_type = converter.inference_output_type = tf.int8
     job.path("tflite_int8" if in_8_bits else "tflite").write_bytes(converter.convert())
@@ -206,7 +206,7 @@ def write_ncnn(job: Job) -> None:
     import pnnx
 
     with tempfile.TemporaryDirectory(dir=job.folder) as folder:
-        source = Path(folder) / "float.pt"  # pnnx writes more files than these beside it
+        source = Path(folder) / "float.pt"  # pnnx writes more files than these next to it
         source.symlink_to(job.path("torchscript").resolve())
         subprocess.run([pnnx.EXEC_PATH, source], check=True)
         for file in (job.path("ncnn"), job.path("ncnn").with_suffix(".bin")):

@@ -1,7 +1,7 @@
 """A binary source graph as an OpenVINO model with BinaryConvolution, for its CPU plugin.
 
 A sign is a FakeQuantize of two levels, 0 and 1, which a BinaryConvolution ("xnor-popcount") reads
-as -1 and +1. Behind a batch normalization the two become one FakeQuantize with a threshold for
+as -1 and +1. After a batch normalization the two become one FakeQuantize with a threshold for
 each channel, the form that the plugin fuses into the convolution before. With a max-pool between
 sign and convolution they stay apart: the plugin pools floats only.
 """

@@ -16,7 +16,7 @@ Float64Array = NDArray[np.float64]
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """A float network without batch normalizations behind convolutions.
+    """A float network without batch normalizations after convolutions.
 
     ``scale (w x + b) + offset = (scale w) x + (scale b + offset)``, equal up to rounding. All float
     engines can do this themselves; done here, none is measured without it.

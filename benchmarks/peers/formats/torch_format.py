@@ -36,16 +36,16 @@ class FloatNetwork(nn.Module):
         self.layers = nn.ModuleList(_layer(node, graph) for node in nodes)
         self.wiring = [(node.inputs, node.outputs[0]) for node in nodes]
         self.names = [node.name for node in nodes]
-        self.picture, self.result = graph.inputs[0], graph.outputs[0]
+        self.image, self.result = graph.inputs[0], graph.outputs[0]
         last_reader = {name: index for index, node in enumerate(nodes) for name in node.inputs}
         self.dead = [
             [name for name in set(node.inputs) if last_reader[name] == index]
             for index, node in enumerate(nodes)
         ]
 
-    def forward(self, picture: Tensor) -> Tensor:
-        """(N, Cin, H, W), values of -1..1, to (N, C, H, W), or (N, C) behind a dense layer."""
-        values = {self.picture: picture}
+    def forward(self, image: Tensor) -> Tensor:
+        """(N, Cin, H, W), values of -1..1, to (N, C, H, W), or (N, C) after a dense layer."""
+        values = {self.image: image}
         for layer, (inputs, output), dead in zip(self.layers, self.wiring, self.dead, strict=True):
             values[output] = layer(*(values[name] for name in inputs))
             for name in dead:

@@ -1,1 +1,1 @@
-"""Whole networks beside other engines on a GPU."""
+"""Whole networks compared with other engines on a GPU."""

@@ -1,4 +1,4 @@
-"""PhoneBit's GPU backend beside other engines' on whole networks, in one run, batch 1 to 64.
+"""PhoneBit's GPU backend compared with other engines' on whole networks, in one run, batch 1 to 64.
 
 PhoneBit runs the binary network; ncnn (Vulkan), LiteRT (WebGPU) and PyTorch (cuDNN) run its float
 twin in half precision. Every engine is a process of its own; they take turns. Times are host to

@@ -26,7 +26,7 @@ SATURATED: Final = 0.9
 
 
 def section() -> str:
-    """Batches beside cuDNN; times, ratios, throughput, start-up and failures of all engines."""
+    """Batches and cuDNN; times, ratios, throughput, start-up and failures of all engines."""
     return f"{render_batches(read_results(BATCHES_FILE))}\n\n{render(read_results(FILE))}"
 
 
@@ -102,8 +102,8 @@ def saturation(networks: list[Record]) -> list[str]:
     lines = []
     for network in networks:
         rows = _row_of(network, REFERENCE)["batches"]
-        most = max(row["batch"] / row["median_ms"] for row in rows)
-        enough = (row for row in rows if row["batch"] / row["median_ms"] >= SATURATED * most)
+        maximum = max(row["batch"] / row["median_ms"] for row in rows)
+        enough = (row for row in rows if row["batch"] / row["median_ms"] >= SATURATED * maximum)
         first, last = min(row["batch"] for row in enough), rows[-1]
         share = min(1.0, last["device_ms"] / last["median_ms"])
         lines.append(

@@ -1,1 +1,1 @@
-"""The benchmark beside peers: what runs, in which turns, and what the numbers say."""
+"""The comparison with peers: what runs, in which turns, and what the numbers say."""

@@ -11,8 +11,8 @@ from typing import Final, Literal
 Environment = Literal["phonebit", "peers", "tensorflow"]
 """Each has its own Python, since the frameworks' requirements exclude each other."""
 Precision = Literal["binary", "binary, int8", "f32", "bf16", "int8", "exact", "f16"]
-"""On the CPU "binary" has real layers in f32 (of PhoneBit's, the last is stored as halves) or int8;
-on a GPU PhoneBit is "exact", or "f16" outside of binary layers."""
+"""On the CPU "binary" has full-precision layers in f32 (of PhoneBit's, the last is stored as
+halves) or int8; on a GPU PhoneBit is "exact", or "f16" outside of binary layers."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Subject:
     # In ``tests/support/larq_networks.py``: the binary network as larq-zoo builds it.
     zoo: str | None
     size: int  # height and width of its input
-    # Whether larq-zoo's network becomes one for levels of pictures (``--input u8``): then a first
+    # Whether larq-zoo's network becomes one for levels of images (``--input u8``): then a first
     # layer with binary weights is a layer of integers.
     reads_levels: bool = False
 
@@ -68,7 +68,7 @@ class Contender:
         return self.kind in ("pbit", "pbit_f16", "pbit_int8", "larq", "openvino_binary")
 
     def runs(self, batch: int) -> bool:
-        """Whether it suits batches of this size: streams compute pictures side by side."""
+        """Whether it suits batches of this size: streams compute images side by side."""
         return batch > 1 or self.variant != "streams"
 
 
@@ -93,7 +93,7 @@ def contenders_for(entry: Subject) -> list[Contender]:
 def kinds_for(entry: Subject, contenders: Iterable[Contender], *more: str) -> list[FileKind]:
     """Every file that these contenders need, and more, in an order in which they can be written."""
     wanted = ["zoo"] if entry.zoo is not None else []
-    wanted += ["pictures", *(each.kind for each in contenders), *more]
+    wanted += ["images", *(each.kind for each in contenders), *more]
     if entry.definition is not None:
         wanted.append("reference")
     ordered: list[str] = []

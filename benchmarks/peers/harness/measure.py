@@ -26,7 +26,7 @@ RUN_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.05
 """Idle threads of most engines spin for a while; so long the next one waits."""
 WARM_S: Final = 0.02
-"""Behind the pause, until caches, threads and clock are what they are between a video's frames."""
+"""After the pause, until caches, threads and clock are what they are between a video's frames."""
 TIMED_S: Final = 0.03
 LEAST_ROUNDS: Final = 5
 MOST_ROUNDS: Final = 40
@@ -63,7 +63,7 @@ def measure(
     if len(cores) < threads:
         raise SystemExit(f"--threads {threads}: {len(cores)} cores may be used here")
     try:
-        os.sched_setaffinity(0, cores)  # for the canary
+        os.sched_setaffinity(0, cores)  # for the noise probe
         for each in contenders:
             row = rows[each.key]
             try:
@@ -101,7 +101,7 @@ def measure(
 def _started(
     subject: Subject, contender: Contender, files: Files, cores: list[int], batch: int
 ) -> tuple[WorkerProcess, Record]:
-    """A worker behind its first pass, and what its row says of that."""
+    """A worker after its first inference, and what its row says of that."""
     task = {"threads": len(cores), "cores": cores}
     # PyTorch's own pool and those below NumPy; the others are told by option.
     variables = {**os.environ, "OMP_NUM_THREADS": str(len(cores))}
@@ -122,7 +122,7 @@ def start(
     """A worker with its network, told ``task``, too, with the variables given or this process's."""
     told = {
         "model": str(files.path(subject, contender.kind)),
-        "picture": str(picture_file(subject, contender, files)),
+        "image": str(image_file(subject, contender, files)),
         "precision": contender.precision,
         "variant": contender.variant,
         "device": contender.device,
@@ -133,7 +133,7 @@ def start(
     return WorkerProcess(module, told, START_TIMEOUT_S, python, variables)
 
 
-def picture_file(subject: Subject, contender: Contender, files: Files) -> Path:
+def image_file(subject: Subject, contender: Contender, files: Files) -> Path:
     """The input of a contender: levels for PhoneBit where its network reads such, else reals.
 
     On a GPU, PhoneBit and PyTorch scale levels there.
@@ -141,7 +141,7 @@ def picture_file(subject: Subject, contender: Contender, files: Files) -> Path:
     takes_levels = contender.worker == "torch_gpu" or (
         contender.worker == OURS.worker and (contender.device == "gpu" or reads_levels(subject))
     )
-    return files.folder(subject) / f"picture_{'u8' if takes_levels else 'f32'}.npy"
+    return files.folder(subject) / f"image_{'u8' if takes_levels else 'f32'}.npy"
 
 
 def reads_levels(subject: Subject) -> bool:
@@ -163,7 +163,7 @@ def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> 
 
     turns = {key: partial(turn, worker) for key, worker in workers.items()}
     return take_turns(
-        turns, LEAST_ROUNDS, most=MOST_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
+        turns, LEAST_ROUNDS, maximum=MOST_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
     )
 
 
@@ -184,7 +184,7 @@ def _agreement(
 
 
 def compare_results(result: NDArray[np.float32], reference: NDArray[np.float32]) -> Record:
-    """The first picture's result: equal, or how far from it as a share of the largest value."""
+    """The first image's result: equal, or how far from it as a share of the largest value."""
     mine, other = result[0].reshape(-1), reference[0].reshape(-1)
     if mine.shape != other.shape:
         raise WorkerError(f"result has {mine.size} numbers, expected {other.size}")

@@ -33,8 +33,8 @@ def load(task: Task) -> Engine:
         Path(task.model).read_bytes(), task.threads, False, task.variant == "indirect", True
     )
 
-    def prepare(pictures: Array) -> Forward:
-        single = [row[None] for row in pictures.astype(np.float32)]
-        return lambda: np.concatenate([interpreter.predict([picture])[0] for picture in single])
+    def prepare(images: Array) -> Forward:
+        single = [row[None] for row in images.astype(np.float32)]
+        return lambda: np.concatenate([interpreter.predict([image])[0] for image in single])
 
     return Engine(prepare, version("larq-compute-engine"), str(package / "python"))

@@ -13,7 +13,7 @@ NOTES: Final = ("a batch is so many passes of a network with batch size 1",)
 
 
 def load(task: Task) -> Engine:
-    """The network of a .tflite file for one picture."""
+    """The network of a .tflite file for one image."""
     from ai_edge_litert import compiled_model as litert
 
     options = litert.Options(
@@ -28,12 +28,12 @@ def load(task: Task) -> Engine:
     (details,) = model.get_output_tensor_details(signature).values()
     shape = tuple(details["shape"])
 
-    def run(picture: Array) -> Array:
-        given.write(picture)
+    def run(image: Array) -> Array:
+        given.write(image)
         model.run_by_index(0, [given], [returned])
         return np.reshape(returned.read(int(np.prod(shape)), np.float32), shape)
 
-    def prepare(pictures: Array) -> Forward:
-        return lambda: np.concatenate([run(picture[None]) for picture in pictures])
+    def prepare(images: Array) -> Forward:
+        return lambda: np.concatenate([run(image[None]) for image in images])
 
     return Engine(prepare, version("ai-edge-litert"), litert.__file__, notes=NOTES)

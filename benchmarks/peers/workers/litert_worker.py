@@ -13,7 +13,7 @@ from benchmarks.peers.worker import Array, Engine, Forward, Task
 def load(task: Task) -> Engine:
     """The network of a .tflite file; XNNPACK is on by default.
 
-    A network with int8 at its ends gets the picture quantized once, outside of the measured time,
+    A network with int8 at its ends gets the image quantized once, outside of the measured time,
     as it would come from a camera.
     """
     import ai_edge_litert
@@ -22,13 +22,13 @@ def load(task: Task) -> Engine:
     interpreter = Interpreter(task.model, num_threads=task.threads)
     given, returned = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
 
-    def prepare(pictures: Array) -> Forward:
-        interpreter.resize_tensor_input(given["index"], pictures.shape)
+    def prepare(images: Array) -> Forward:
+        interpreter.resize_tensor_input(given["index"], images.shape)
         interpreter.allocate_tensors()
-        pictures = _quantized(pictures, given)
+        images = _quantized(images, given)
 
         def forward() -> Array:
-            interpreter.set_tensor(given["index"], pictures)
+            interpreter.set_tensor(given["index"], images)
             interpreter.invoke()
             return _real(interpreter.get_tensor(returned["index"]), returned)
 
@@ -37,11 +37,11 @@ def load(task: Task) -> Engine:
     return Engine(prepare, version("ai-edge-litert"), ai_edge_litert.__file__)
 
 
-def _quantized(picture: Array, tensor: dict[str, Any]) -> Array:
+def _quantized(image: Array, tensor: dict[str, Any]) -> Array:
     if tensor["dtype"] is not np.int8:
-        return picture.astype(np.float32)
+        return image.astype(np.float32)
     scale, zero = tensor["quantization"]
-    return np.asarray(np.clip(np.rint(picture / scale) + zero, -128, 127), np.int8)
+    return np.asarray(np.clip(np.rint(image / scale) + zero, -128, 127), np.int8)
 
 
 def _real(result: Array, tensor: dict[str, Any]) -> Array:

@@ -16,7 +16,7 @@ NOTES: Final = ("a batch is so many passes: ncnn has no batches",)
 
 
 def load(task: Task) -> Engine:
-    """The network of a .param file with the .bin file beside it, as pnnx writes them."""
+    """The network of a .param file with the .bin file next to it, as pnnx writes them."""
     import ncnn
 
     if ncnn.get_gpu_count() == 0:
@@ -33,18 +33,18 @@ def load(task: Task) -> Engine:
             raise RuntimeError(f"{path}: ncnn cannot load it")
     (source,), (target,) = net.input_names(), net.output_names()
 
-    def run(picture: object) -> Array:
+    def run(image: object) -> Array:
         extractor = net.create_extractor()
-        extractor.input(source, picture)
+        extractor.input(source, image)
         code, result = extractor.extract(target)
         if code:
             raise RuntimeError(f"ncnn's extract() failed with {code}")
         array = np.array(result)
         return array.transpose(1, 2, 0) if array.ndim == 3 else array.reshape(1, 1, -1)
 
-    def prepare(pictures: Array) -> Forward:
-        arrays = list(planes(pictures))  # ncnn's point into them
+    def prepare(images: Array) -> Forward:
+        arrays = list(planes(images))  # ncnn's point into them
         inputs = [ncnn.Mat(array) for array in arrays]
-        return lambda: np.stack([run(picture) for picture, _ in zip(inputs, arrays, strict=True)])
+        return lambda: np.stack([run(image) for image, _ in zip(inputs, arrays, strict=True)])
 
     return Engine(prepare, ncnn.__version__, ncnn.__file__, notes=NOTES)

@@ -29,12 +29,12 @@ def load(task: Task) -> Engine:
     session = start()
     feeds = {}
 
-    def prepare(pictures: Array) -> Forward:
-        feeds[session.get_inputs()[0].name] = planes(pictures)
+    def prepare(images: Array) -> Forward:
+        feeds[session.get_inputs()[0].name] = planes(images)
         return lambda: session.run(None, feeds)[0]
 
     def nodes_ms() -> NodeTimes:
-        """By a profile; it is written when a session ends, so each pass has a session."""
+        """By a profile; it is written when a session ends, so each inference has a session."""
         with tempfile.TemporaryDirectory() as folder:
             profiled = start(f"{folder}/profile")
             for _ in range(NODES_PASSES):

@@ -8,10 +8,10 @@ from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, pla
 
 
 def load(task: Task) -> Engine:
-    """The network of an .xml or .onnx file, its shape fixed to the pictures'.
+    """The network of an .xml or .onnx file, its shape fixed to the images'.
 
     The variant "nodes" counts each node's time; "streams" is the plugin's throughput mode, in which
-    the pictures of a batch are requests of their own.
+    the images of a batch are requests of their own.
     """
     import numpy as np
     import openvino
@@ -28,10 +28,10 @@ def load(task: Task) -> Engine:
     }
     model = core.read_model(task.model)
     requests: list[tuple[Any, Array]] = []
-    """The request and the pictures of the last batch."""
+    """The request and the images of the last batch."""
 
-    def prepare(pictures: Array) -> Forward:
-        x = planes(pictures)
+    def prepare(images: Array) -> Forward:
+        x = planes(images)
         if task.variant == "streams":
             return side_by_side(x)
         model.reshape(list(x.shape))

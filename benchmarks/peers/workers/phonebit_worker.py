@@ -20,20 +20,20 @@ def load(task: Task) -> Engine:
     precision: Any = task.variant or "exact"
     network = phonebit.Network.load(task.model, task.device, threads=threads, precision=precision)
     given: list[Array] = []
-    """The pictures of the last batch."""
+    """The images of the last batch."""
 
-    def prepare(pictures: Array) -> Forward:
-        given[:] = [pictures]
-        return lambda: network.forward(pictures)
+    def prepare(images: Array) -> Forward:
+        given[:] = [images]
+        return lambda: network.forward(images)
 
     def device_ms(passes: int) -> float:
         """By the host's clock around passes that are enqueued without waiting."""
         import pyopencl.array
 
-        (info,), (pictures,) = network.inputs, given
-        if info.dtype == "f32" and pictures.dtype == "uint8":
-            pictures = network.preprocessing[info.name].values(pictures)
-        x = pyopencl.array.to_device(network.queue, pictures)
+        (info,), (images,) = network.inputs, given
+        if info.dtype == "f32" and images.dtype == "uint8":
+            images = network.preprocessing[info.name].values(images)
+        x = pyopencl.array.to_device(network.queue, images)
         result = network.forward(x)
         network.queue.finish()
         begin = time.perf_counter()

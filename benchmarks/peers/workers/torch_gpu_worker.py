@@ -11,7 +11,7 @@ from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_s
 
 
 class Torch:
-    """A network of ``formats/torch_format.py`` in "f16" or "f32"; pictures arrive as levels."""
+    """A network of ``formats/torch_format.py`` in "f16" or "f32"; images arrive as levels."""
 
     def __init__(self, module: torch.nn.Module, device: str, precision: str) -> None:
         self.device = torch.device(device)
@@ -19,16 +19,16 @@ class Torch:
         torch.backends.cudnn.benchmark = True
         self.module = module.to(self.device, self.dtype, memory_format=torch.channels_last)
 
-    def prepare(self, pictures: Array) -> Forward:
+    def prepare(self, images: Array) -> Forward:
         """Buffers on the device and, on a GPU, the graph that works on them."""
-        self.pictures = torch.from_numpy(pictures)
-        self.levels = self.pictures.to(self.device)
+        self.images = torch.from_numpy(images)
+        self.levels = self.images.to(self.device)
         self.replay = self._captured().replay if self.device.type == "cuda" else self._pass
         return self.forward
 
     def forward(self) -> Array:
         """Upload, pass, download."""
-        self.levels.copy_(self.pictures)
+        self.levels.copy_(self.images)
         self.replay()
         return np.asarray(self.result.cpu())
 

@@ -13,8 +13,8 @@ def load(task: Task) -> Engine:
     torch.jit.enable_onednn_fusion(True)
     module = torch.jit.freeze(torch.jit.load(task.model))
 
-    def prepare(pictures: Array) -> Forward:
-        x = torch.from_numpy(planes(pictures))
+    def prepare(images: Array) -> Forward:
+        x = torch.from_numpy(planes(images))
 
         def forward() -> Array:
             with torch.inference_mode():

@@ -88,19 +88,19 @@ def tree_2(storage: Storage, address: int) -> Iterator[Fields]:
 
 
 class _Tree2:
-    """Sizes of a tree's fields follow from how many records a node can hold."""
+    """Sizes of a tree's fields follow from how many records can be in a node."""
 
     def __init__(self, storage: Storage, node_size: int, record_size: int, depth: int) -> None:
         self._storage = storage
         self._node_size, self._record_size = node_size, record_size
-        most = (node_size - 10) // record_size
-        self._count_size = _bytes_of(most)
+        maximum = (node_size - 10) // record_size
+        self._count_size = _bytes_of(maximum)
         self._total_sizes = [0]
-        total = most
+        total = maximum
         for _ in range(depth):
             pointer = 8 + self._count_size + self._total_sizes[-1]
-            most = (node_size - 10 - pointer) // (record_size + pointer)
-            total = (most + 1) * total + most
+            maximum = (node_size - 10 - pointer) // (record_size + pointer)
+            total = (maximum + 1) * total + maximum
             self._total_sizes.append(_bytes_of(max(total, 0)))
 
     def records(self, address: int, count: int, depth: int) -> Iterator[Fields]:

@@ -73,7 +73,7 @@ class Fields:
 
     @property
     def left(self) -> int:
-        """Bytes behind the position."""
+        """Bytes after the position."""
         return len(self._content) - self.at
 
     def take(self, count: int) -> bytes:

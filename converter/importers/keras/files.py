@@ -168,12 +168,12 @@ def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
     """Bounds an archive before anything in it is unpacked, by what its directory says."""
     entries = archive.infolist()
     size = sum(entry.file_size for entry in entries)
-    most = min(2 * MAX_WEIGHT_BYTES, MAX_CONFIG_BYTES + MAX_RATIO * path.stat().st_size)
-    if len(entries) > MAX_ENTRIES or size > most:
+    maximum = min(2 * MAX_WEIGHT_BYTES, MAX_CONFIG_BYTES + MAX_RATIO * path.stat().st_size)
+    if len(entries) > MAX_ENTRIES or size > maximum:
         raise ConversionError(
             f"holds {len(entries)} files, which unpack to {size} bytes",
             where=str(path),
-            expected=f"at most {MAX_ENTRIES} files and {most} bytes",
+            expected=f"at most {MAX_ENTRIES} files and {maximum} bytes",
         )
 
 

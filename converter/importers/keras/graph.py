@@ -197,16 +197,16 @@ def tensors(value: Any) -> list[Tensor]:
 
 
 def integers(
-    config: Mapping[str, Any], key: str, count: int, default: int = 1, least: int = 1
+    config: Mapping[str, Any], key: str, count: int, default: int = 1, minimum: int = 1
 ) -> tuple[int, ...]:
-    """An integer or a list of ``count`` of them, as ``count`` integers from ``least`` on."""
+    """An integer or a list of ``count`` of them, as ``count`` integers from ``minimum`` on."""
     value = config.get(key, default)
     values = list(value) if isinstance(value, list | tuple) else [value] * count
     good = all(
-        isinstance(v, int) and not isinstance(v, bool) and least <= v < 1 << 20 for v in values
+        isinstance(v, int) and not isinstance(v, bool) and minimum <= v < 1 << 20 for v in values
     )
     if len(values) != count or not good:
-        raise UnsupportedError(f"{key}={value!r} is not {count} integers from {least} on")
+        raise UnsupportedError(f"{key}={value!r} is not {count} integers from {minimum} on")
     return tuple(values)
 
 

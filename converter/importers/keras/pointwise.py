@@ -207,7 +207,7 @@ def swish(ctx: LayerContext, x: Tensor, _: Parameters, suffix: str) -> Tensor:
 
 
 def prelu_slope(alpha: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """PReLU's slopes, one a channel where the other axes share it, else one an element."""
+    """PReLU's slopes, one per channel where the other axes share it, else one per element."""
     if all(extent == 1 for extent in alpha.shape[:-1]):
         return np.broadcast_to(alpha.reshape(-1), shape[-1:]).copy()
     return np.broadcast_to(alpha, shape).reshape(-1).copy()

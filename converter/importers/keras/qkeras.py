@@ -69,9 +69,9 @@ def _number(name: str, config: Config, key: str, default: float) -> float:
     return float(value)
 
 
-def _integer(name: str, config: Config, key: str, default: int, least: int) -> int:
+def _integer(name: str, config: Config, key: str, default: int, minimum: int) -> int:
     value = _number(name, config, key, default)
-    if value != int(value) or not least <= value <= MAX_BITS:
+    if value != int(value) or not minimum <= value <= MAX_BITS:
         raise UnsupportedQuantizerError(f"quantizer {name}: {key}={value:g}")
     return int(value)
 
@@ -203,16 +203,16 @@ def _bits(name: str, config: Config) -> Quantizer:
 
 def _auto_scaled(name: str, alpha: str, bits: int, whole: np.float32, x: FloatArray) -> FloatArray:
     """Symmetric levels with a scale for each output channel."""
-    most = F32(2 ** (bits - 1) - 1)
-    if most < 1:
+    maximum = F32(2 ** (bits - 1) - 1)
+    if maximum < 1:
         raise UnsupportedQuantizerError(f"quantizer {name}: alpha={alpha!r} with {bits} bit")
     x = x / whole
 
     def rounded(scale: FloatArray) -> FloatArray:
         level = np.floor(np.abs(x) / scale + F32(0.5))
-        return np.asarray(np.sign(x) * np.minimum(level, most), F32)
+        return np.asarray(np.sign(x) * np.minimum(level, maximum), F32)
 
-    scale = np.abs(x).max(_axes(x), keepdims=True) / most
+    scale = np.abs(x).max(_axes(x), keepdims=True) / maximum
     if alpha == "auto":
         return np.asarray(scale * whole * rounded(scale), F32)
     scale, z = _power_of_two(scale), x

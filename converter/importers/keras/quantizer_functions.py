@@ -1,6 +1,6 @@
 """The functions that quantizers are, by kind.
 
-The forward pass is all that matters, so everything about gradients is ignored. Of activations a
+The inference is all that matters, so everything about gradients is ignored. Of activations a
 quantizer must be a step function of each number alone; of a kernel it may be any function of the
 whole of it.
 """
@@ -27,7 +27,7 @@ from phonebit.converter.ops import Sign
 KernelFunction = Callable[[FloatArray], FloatArray]
 
 MAX_BITS: Final = 4
-"""Of a DoReFa quantizer: its 2^k - 1 thresholds become as many planes of bits."""
+"""Of a DoReFa quantizer: its 2^k - 1 thresholds become as many bit-planes."""
 PER_BATCH: Final = "its scale or threshold would be that of each batch"
 
 

@@ -32,16 +32,18 @@ def bidirectional(layer: Layer) -> list[Call]:
         _direction(layer, class_name, config, f"{group}/{CELL}")
         for group, class_name, config in wrapped(layer.config)
     ]
-    (ahead, *states), (behind, *other_states) = results
+    (ahead, *states), (backward, *other_states) = results
     if len(ahead.shape) == 3:  # what went backwards begins with the last step
-        behind = layer.onnx("Slice", behind, starts=[-1], ends=[-(1 << 30)], axes=[1], steps=[-1])
+        backward = layer.onnx(
+            "Slice", backward, starts=[-1], ends=[-(1 << 30)], axes=[1], steps=[-1]
+        )
     mode = layer.config.get("merge_mode", "concat")
     if mode is None:
-        return [ahead, behind, *states, *other_states]
+        return [ahead, backward, *states, *other_states]
     if mode == "concat":
-        merged = layer.onnx("Concat", ahead, behind, axis=len(ahead.shape) - 1)
+        merged = layer.onnx("Concat", ahead, backward, axis=len(ahead.shape) - 1)
     elif mode in MERGING:
-        merged = layer.onnx(MERGING[mode], ahead, behind)
+        merged = layer.onnx(MERGING[mode], ahead, backward)
         merged = layer.onnx("Div", merged, 2.0) if mode == "ave" else merged
     else:
         raise UnsupportedError(f"merge_mode={mode!r}")

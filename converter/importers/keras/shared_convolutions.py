@@ -56,8 +56,8 @@ def _transposed(axes: int, layer: Layer) -> Call:
         integers(config, key, axes) for key in ("kernel_size", "strides", "dilation_rate")
     )
     more = config.get("output_padding")
-    extra = None if more is None else integers(config, "output_padding", axes, least=0)
-    begins, ends, behind = [], [], []
+    extra = None if more is None else integers(config, "output_padding", axes, minimum=0)
+    begins, ends, after = [], [], []
     for axis, (size, taps, stride) in enumerate(zip(call.shape[1:], kernel, strides, strict=False)):
         span = (taps - 1) * dilation[axis] + 1
         same = config.get("padding", "valid") == "same"
@@ -69,12 +69,12 @@ def _transposed(axes: int, layer: Layer) -> Call:
         rest = result - ((size - 1) * stride + span - begin)
         begins.append(begin)
         ends.append(max(0, -rest))
-        behind.append(max(0, rest))
+        after.append(max(0, rest))
     (filters,) = integers(config, "filters", 1, 0)
     shape = (*kernel, filters, call.shape[-1])
     weights = kernel_of(layer.context, "kernel", shape, "kernel_quantizer")
     weights = weights.transpose(axes + 1, axes, *range(axes))
-    options = {"strides": strides, "dilations": dilation, "output_padding": behind}
+    options = {"strides": strides, "dilations": dilation, "output_padding": after}
     bias = bias_of(layer.context, filters)
     moved, pads = layer.front(call), [*begins, *ends]
     return layer.back(layer.onnx("ConvTranspose", moved, weights, bias, pads=pads, **options))
@@ -93,7 +93,7 @@ def _depth(layer: Layer) -> Call:
         axes = zip(call.shape[1:4], kernel, strides, dilation, strict=True)
         pads = [same_padding(*axis) for axis in axes]
     moved = layer.front(call)
-    if any(before != behind for before, behind in pads):
+    if any(before != after for before, after in pads):
         around = [(0, 0), (0, 0), *pads]
         moved = layer.onnx(
             "Pad", moved, pads=[n for side in (0, 1) for n in (p[side] for p in around)]

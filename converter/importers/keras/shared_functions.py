@@ -87,8 +87,8 @@ def of_unit_length(layer: Layer) -> Call:
     if layer.argument("order", default=2) != 2:
         raise UnsupportedError(f"order={layer.argument('order')}; expected 2")
     squares = layer.onnx("ReduceSumSquare", call, axes=axes_of(layer, call, -1), keepdims=1)
-    least = number(layer.argument("epsilon") or 1e-12, "epsilon")
-    length = layer.onnx("Sqrt", layer.onnx("Clip", squares, min=least))
+    minimum = number(layer.argument("epsilon") or 1e-12, "epsilon")
+    length = layer.onnx("Sqrt", layer.onnx("Clip", squares, min=minimum))
     return layer.onnx("Div", call, length)
 
 

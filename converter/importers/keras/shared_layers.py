@@ -42,7 +42,7 @@ def amounts(value: Any, axes: int, what: str) -> list[tuple[int, int]]:
     )
     if not good:
         raise UnsupportedError(f"{what}={value!r} is not an amount for each side of {axes} axes")
-    return [(before, behind) for before, behind in pairs]
+    return [(before, after) for before, after in pairs]
 
 
 def cropping(axes: int, layer: Layer) -> Call:
@@ -65,7 +65,7 @@ def zero_padding(axes: int, layer: Layer) -> Call:
 
 
 def permute(layer: Layer) -> Call:
-    """Permute, whose axes count from 1 behind the batch."""
+    """Permute, whose axes count from 1 after the batch."""
     call, dims = layer.input, layer.config.get("dims")
     if not isinstance(dims, list) or sorted(dims) != list(range(1, len(call.shape))):
         raise UnsupportedError(f"dims={dims!r} of an input of {call.shape[1:]}")
@@ -80,7 +80,7 @@ def repeat_vector(layer: Layer) -> Call:
 
 
 def merged(op: str, layer: Layer) -> Call:
-    """A merging layer. Operands of fewer axes get axes of one behind the batch, as Keras does."""
+    """A merging layer. Operands of fewer axes get axes of one after the batch, as Keras does."""
     if len(layer.inputs) < 2:
         raise UnsupportedError(f"called with {len(layer.inputs)} tensors, expected at least two")
     rank = max(len(call.shape) for call in layer.inputs)

@@ -1,6 +1,6 @@
 """Executes an ONNX model: by ONNX Runtime, or by the reference evaluator of the package onnx.
 
-ONNX Runtime serves models of ONNX's own operators where it is installed. The reference evaluator
+ONNX Runtime runs models of ONNX's own operators where it is installed. The reference evaluator
 knows QONNX's and FINN's quantizers, too, by the classes below.
 """
 
@@ -170,7 +170,7 @@ def _batch_norm(
 
 
 def _limits(given: dict[str, Any], bits: Array) -> tuple[float, float]:
-    """The least and greatest integer of a width."""
+    """The minimum and maximum integer of a width."""
     width, narrow = float(np.asarray(bits).item()), given.get("narrow", 0)
     if given.get("signed", 1):
         return -(2 ** (width - 1)) + narrow, 2 ** (width - 1) - 1

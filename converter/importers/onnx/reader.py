@@ -96,7 +96,7 @@ class _Reader(NodeReader):
     def _is_channels_last(self, name: str, shape: tuple[int, ...]) -> bool:
         """Whether all that happens to a map is that its channels are moved to the front.
 
-        That exporters of channels-last networks write, perhaps behind a normalisation.
+        That exporters of channels-last networks write, perhaps after a normalisation.
         """
         readers: dict[str, list[Any]] = {}
         for node in self._graph.node:

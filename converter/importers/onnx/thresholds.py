@@ -21,7 +21,7 @@ def multi_threshold(context: Context, call: Call) -> Value:
     """A quantizer whose thresholds are the same for all channels, or each channel's own.
 
     Raises:
-        UnsupportedError: It has more thresholds than planes can serve.
+        UnsupportedError: It has more thresholds than planes can express.
     """
     rows = np.sort(np.array(context.constant(call["thresholds"], "thresholds"), np.float32), axis=1)
     name = context.emission.inner_name(call, "quantize")
@@ -34,8 +34,10 @@ def multi_threshold(context: Context, call: Call) -> Value:
         if common is not None:
             return context.viewed(call, common)
     if count > MAX_COUNTED or (count >= MANY_THRESHOLDS and even_step(values) is None):
-        most = MAX_COUNTED if even_step(values) is not None else MANY_THRESHOLDS - 1
-        raise UnsupportedError(f"has {count} thresholds for each channel; expected at most {most}")
+        maximum = MAX_COUNTED if even_step(values) is not None else MANY_THRESHOLDS - 1
+        raise UnsupportedError(
+            f"has {count} thresholds for each channel; expected at most {maximum}"
+        )
     axes = [1] * len(call.shape)
     axes[int(call["axis"])] = len(rows)
     along = [column.reshape(axes) for column in rows.T]

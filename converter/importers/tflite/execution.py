@@ -100,7 +100,7 @@ def _numbers(tensor: Tensor, array: Array, channels: int) -> Array:
 
 
 def _with_outputs(content: bytes, places: list[int]) -> bytes:
-    """The same model with other tensors as outputs: a list of them, put behind its other data."""
+    """The same model with other tensors as outputs: a list of them, put after its other data."""
     import tflite
 
     table = tflite.Model.GetRootAs(content, 0).Subgraphs(0)._tab

@@ -161,7 +161,7 @@ class _Reader(NodeReader):
 
 
 def packed_channels(model: Model, tensor: Tensor) -> int:
-    """How many bits an input has in the words of each pixel; 0 if it has none.
+    """The bits of an input in the words of each pixel; 0 if it has none.
 
     Raises:
         ConversionError: Nothing says how many, or several operators say different numbers.

@@ -51,7 +51,7 @@ def adaptive_pool(context: Context, call: Call) -> Any:
 
 
 def _windows(old: int, count: int) -> tuple[Indices, Indices]:
-    """The first pixel under each window, and the one behind its last."""
+    """The first pixel under each window, and the one after its last."""
     numbers = np.arange(count)
     return numbers * old // count, -(-(numbers + 1) * old // count)
 

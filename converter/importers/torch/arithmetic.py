@@ -115,8 +115,8 @@ def _extremes(context: Context, call: Call, *views: View) -> View:
     """The larger or smaller ones of two tensors: a pool over both, side by side."""
     name = context.emission.name(call)
     views = tuple(_spread(view, call.shape) for view in views)
-    is_least = call.op == "minimum"
-    if is_least:
+    is_minimum = call.op == "minimum"
+    if is_minimum:
         views = tuple(_mirrored(context, view, f"{name}/mirrored") for view in views)
     emit, layout = context.emission.emit, own_layout(views[0])
     parts = [relayout(context.emission, view, layout, name) for view in views]
@@ -127,9 +127,9 @@ def _extremes(context: Context, call: Call, *views: View) -> View:
     value = emit(Reshape(hwc), [value], hwc, f"{name}/pairs")
     pool, hwc = MaxPool2D(Window((1, 2))), (height * width, 1, channels)
     value = emit(pool, [value], hwc, f"{name}/larger")
-    where = f"{name}/map" if is_least else name
+    where = f"{name}/map" if is_minimum else name
     result = parts[0].with_value(emit(Reshape(parts[0].hwc), [value], parts[0].hwc, where))
-    return _mirrored(context, result, name) if is_least else result
+    return _mirrored(context, result, name) if is_minimum else result
 
 
 def _mirrored(context: Context, view: View, name: str) -> View:

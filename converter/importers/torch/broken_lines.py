@@ -74,7 +74,7 @@ def _arithmetic(call: Call, first: Line | float, second: Line | float) -> Line |
 
 
 def fact_of(broken: BrokenLine) -> Fact | None:
-    """What a clamp or two slopes are as a function of their tensor; None of other lines."""
+    """What a clamp or two-sided PReLU are as a function of their tensor; None of other lines."""
     pieces = broken.line.pieces()
     if pieces is None:
         return None

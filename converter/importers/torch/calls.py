@@ -1,6 +1,6 @@
 """Calls of ATen operators: what a program consists of.
 
-Constants are NumPy arrays, so that the rules need no framework; whoever reads a framework's
+Constants are NumPy arrays, so that the rules need no framework; what reads a framework's
 programs says how its operators are applied to them.
 """
 

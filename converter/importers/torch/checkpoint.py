@@ -25,7 +25,7 @@ WRAPPERS: Final = (
     "weights",
     "params",
 )
-"""Under what training scripts save the parameters, beside epochs and optimizers."""
+"""Under what training scripts save the parameters, besides epochs and optimizers."""
 PREFIXES: Final = ("module.", "model.", "_orig_mod.", "net.", "network.")
 MAX_LISTED: Final = 8
 

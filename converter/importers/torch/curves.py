@@ -28,7 +28,7 @@ Operands = dict[str, Any]
 
 
 def write_steps(context: Context, view: View, steps: list[EpilogueOp], name: str) -> View:
-    """Element-wise nodes, one a step; steps with a tensor read the first operand."""
+    """Element-wise nodes, one per step; steps with a tensor read the first operand."""
     view = result = whole(context, view, name)
     for step in steps:
         others = [view.value] if isinstance(step, MultiplyTensor) else []

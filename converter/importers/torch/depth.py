@@ -69,7 +69,7 @@ def _pads(padding: Any, kernel: tuple[int, ...], dilation: list[int]) -> list[in
         (k - 1) * d if padding == "same" else 0 for k, d in zip(kernel, dilation, strict=False)
     ]
     if any(pad % 2 for pad in total):
-        raise UnsupportedError("pads more behind the map than in front of it")
+        raise UnsupportedError("pads more after the map than before it")
     return [pad // 2 for pad in total]
 
 

@@ -24,7 +24,7 @@ ZERO: Final = -1
 MAP_AXES: Final = 3
 """Of an image's map, without the batch."""
 Layout = Literal["channels_first", "channels_last"]
-"""Which axis behind the batch is the graph's channel axis: the first or the last."""
+"""Which axis after the batch is the graph's channel axis: the first or the last."""
 
 
 class UnsupportedError(Exception):

@@ -77,8 +77,8 @@ class Emission:
         operand = self.types[inputs[0]].shape if inputs else shape
         self._operations += operations(op, shape, operand)
         if self._operations > MAX_OPERATIONS:
-            most = f"{MAX_OPERATIONS:.0e} operations per image"
-            raise UnsupportedError(f"brings the network to more than {most}")
+            maximum = f"{MAX_OPERATIONS:.0e} operations per image"
+            raise UnsupportedError(f"brings the network to more than {maximum}")
         unique = name
         while unique in self._by_value:
             self._repeats[name] += 1

@@ -112,7 +112,7 @@ def _curve(
 ) -> tuple[Function | None, tuple[float, ...]]:
     """The call as a function that is monotone between breaks, which it returns, too.
 
-    At most one of its operands may be more than a few levels; beside them there may be numbers.
+    At most one of its operands may be more than a few levels; numbers may join them.
     """
     constants = {key: value for key, value in operands.items() if _is_tensor(value)}
     curves = [name for name, f in facts.items() if f.pieces is None or f.pieces.levels() is None]

@@ -105,7 +105,7 @@ def _pads(
 ) -> tuple[int, int, int, int]:
     if padding == "valid":
         return 0, 0, 0, 0
-    if padding == "same":  # what is left over goes behind the map
+    if padding == "same":  # what is left over goes after the map
         total = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
         top, left = total[0] // 2, total[1] // 2
         return top, left, total[0] - top, total[1] - left

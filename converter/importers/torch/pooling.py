@@ -118,7 +118,7 @@ def pad(context: Context, call: Call) -> Any:
 
 
 def _pairs(amounts: list[int]) -> list[tuple[int, int]]:
-    """What is padded in front of the last axis and behind it, then of those before it."""
+    """What is padded in front of the last axis and after it, then of those before it."""
     wide = [*amounts, 0, 0, 0, 0, 0, 0]
     return [(wide[at], wide[at + 1]) for at in (0, 2, 4)]
 

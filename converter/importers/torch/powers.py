@@ -16,7 +16,7 @@ from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ops.epilogue import EpilogueOp, MultiplyTensor, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Exp, Log, Reciprocal, Sqrt
 
-MOST_FACTORS: Final = 16
+MAX_FACTORS: Final = 16
 """Of a product in place of a power."""
 EXPONENTS: Final = {"square": 2.0, "rsqrt": -0.5}
 
@@ -39,9 +39,9 @@ def _steps(exponent: float, channels: int) -> list[EpilogueOp]:
     """
     exponent = float(np.float32(exponent))
     factors, fraction = divmod(abs(exponent), 1)
-    if exponent == 0 or not factors <= MOST_FACTORS:
+    if exponent == 0 or not factors <= MAX_FACTORS:
         raise UnsupportedError(
-            f"is a power to {exponent:g}; expected an exponent other than 0, up to {MOST_FACTORS}"
+            f"is a power to {exponent:g}; expected an exponent other than 0, up to {MAX_FACTORS}"
         )
     steps: list[EpilogueOp] = []
     if fraction == 0.5:
@@ -55,8 +55,8 @@ def _steps(exponent: float, channels: int) -> list[EpilogueOp]:
 
 def _to_tensor(context: Context, call: Call, base: Any, exponent: Any) -> View:
     """exp(exponent * log(base))."""
-    least = _least(base)
-    if not (least > 0 or (least == 0 and _least(exponent) > 0)):
+    minimum = _minimum(base)
+    if not (minimum > 0 or (minimum == 0 and _minimum(exponent) > 0)):
         raise UnsupportedError(
             "raises what may be 0 or negative to exponents that are not one number; expected a "
             "positive base: clamp it, or add a small number to its magnitude"
@@ -76,7 +76,7 @@ def _to_tensor(context: Context, call: Call, base: Any, exponent: Any) -> View:
     return write_steps(context, product, [Exp()], name)
 
 
-def _least(operand: Any) -> float:
+def _minimum(operand: Any) -> float:
     """The smallest number that a tensor or constant is known to have."""
     return operand.limits()[0] if isinstance(operand, Value) else float(np.min(operand))
 

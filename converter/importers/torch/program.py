@@ -46,7 +46,7 @@ class Problem:
     Attributes:
         where: The name of the module or node.
         operator: What is not supported, as its author calls it.
-        reason: Why, behind the operator's name.
+        reason: Why, after the operator's name.
         line: The user's source line, or "".
     """
 

@@ -95,7 +95,7 @@ def argmax(context: Context, call: Call) -> Value:
     return _viewed(context, call, places)
 
 
-def _places(context: Context, view: View, axes: Axes, is_least: bool, name: str) -> View:
+def _places(context: Context, view: View, axes: Axes, is_minimum: bool, name: str) -> View:
     """The first place of the largest or smallest element along an axis, as a float.
 
     Each element that equals the largest one gets the number of elements from it to the end, the
@@ -105,16 +105,16 @@ def _places(context: Context, view: View, axes: Axes, is_least: bool, name: str)
     inner = view.sample().ndim
     moved = np.moveaxis(view.indices, axis - inner, -1)
     view, axes = replace(view, indices=moved), {inner - 1}
-    if is_least:
+    if is_minimum:
         view = affine(context, view, _numbers(-1), _numbers(0), f"{name}/negative")
-    most = reduced(context, view, axes, "amax", f"{name}/amax")
-    view = centred(context, view, most, f"{name}/difference")
+    maximum = reduced(context, view, axes, "amax", f"{name}/amax")
+    view = centred(context, view, maximum, f"{name}/difference")
     view = write(context, view, Sign(), f"{name}/largest", quantized=True)
     count = view.indices.shape[-1]
     rest = np.arange(count, 0, -1, dtype=np.float32)
     view = affine(context, view, rest / 2, rest / 2, f"{name}/rest")
-    most = reduced(context, view, axes, "amax", f"{name}/first")
-    return affine(context, most, _numbers(-1), _numbers(count), name)
+    maximum = reduced(context, view, axes, "amax", f"{name}/first")
+    return affine(context, maximum, _numbers(-1), _numbers(count), name)
 
 
 def reduced(context: Context, view: View, axes: Axes, op: str, name: str) -> View:
@@ -129,8 +129,8 @@ def reduced(context: Context, view: View, axes: Axes, op: str, name: str) -> Vie
     """
     if op == "amin":
         view = affine(context, view, _numbers(-1), _numbers(0), f"{name}/negative")
-        most = reduced(context, view, axes, "amax", f"{name}/amax")
-        return affine(context, most, _numbers(-1), _numbers(0), name)
+        maximum = reduced(context, view, axes, "amax", f"{name}/amax")
+        return affine(context, maximum, _numbers(-1), _numbers(0), name)
     layout = own_layout(view)
     inner = view.sample().ndim
     channels = inner - 1 if layout == "channels_last" else 0

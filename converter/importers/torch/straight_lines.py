@@ -63,7 +63,7 @@ class Line:
         return total
 
     def pieces(self) -> Pieces | None:
-        """The clamp, or the two slopes about 0, that it is; else None."""
+        """The clamp, or the two-sided PReLU, that it is; else None."""
         line = self._without_knots_that_turn_nothing()
         slopes, offsets = line.slopes, line.offsets
         flat, steep = slopes == 0, (slopes == 1) & (offsets == 0)

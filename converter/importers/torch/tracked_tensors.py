@@ -106,7 +106,7 @@ class Value:
 
 
 Result = Value | list[Any] | None
-"""What a call returns; None behind a call that is not supported."""
+"""What a call returns; None after a call that is not supported."""
 
 
 @dataclass

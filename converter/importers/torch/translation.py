@@ -175,7 +175,7 @@ def _translated(
         if rule is None:
             raise UnsupportedError(f"is not supported{advice(call.op)}")
         known = (operand.constant or context.values.get(operand) for operand in call.operands())
-        # What stands behind a problem that is listed already is left out.
+        # What comes after a problem that is listed already is left out.
         return rule(context, call) if all(known) else None
     return None
 

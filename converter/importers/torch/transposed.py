@@ -39,7 +39,7 @@ class _Axis:
     first: list[int]
 
     def pads(self, phase: int, size: int) -> tuple[int, int]:
-        """What a phase's convolution pads a map of ``size`` elements with, in front and behind."""
+        """What a phase's convolution pads a map of ``size`` elements with, in front and after."""
         first = self.first[phase]
         return self.taps[phase] - 1 - first, first + self.count - size
 

@@ -1,6 +1,6 @@
 """Quantizers of many evenly spaced levels, as arithmetic.
 
-Planes of bits pay for a few levels; an 8-bit input quantizer has 256, and is rounded as it was
+Bit-planes pay for a few levels; an 8-bit input quantizer has 256, and is rounded as it was
 trained.
 """
 

@@ -25,6 +25,6 @@ _ADVICE: Final = {
 
 
 def advice(operator: str) -> str:
-    """What an error says of an operator, behind "is not supported"; "" if nothing is known."""
+    """What an error says of an operator, after "is not supported"; "" if nothing is known."""
     texts = [text for text, operators in _ADVICE.items() if operator in operators]
     return f"; {texts[0]}" if texts else ""

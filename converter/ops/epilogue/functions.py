@@ -225,7 +225,7 @@ class Reciprocal(Function):
 
 @dataclass
 class Elu(Function):
-    """v, below 0 exp(v) - 1; other multiples of that are a PReLU behind it."""
+    """v, below 0 exp(v) - 1; other multiples of that are a PReLU after it."""
 
     kinds = (StepKind.ELU,)
     names = Names(keras="elu", torch="elu")

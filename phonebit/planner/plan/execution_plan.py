@@ -57,8 +57,8 @@ class OutputPart(NamedTuple):
     def whole_words(self, channels: int) -> OutputPart:
         """What a CPU computes of it, of so many: whole words (``runtime/analysis/op_part.cpp``)."""
         first = self.channel_begin // WORD_CHANNELS * WORD_CHANNELS
-        behind = -(-self.channel_end // WORD_CHANNELS) * WORD_CHANNELS
-        return OutputPart(self.row_begin, self.row_end, first, min(behind, channels))
+        after = -(-self.channel_end // WORD_CHANNELS) * WORD_CHANNELS
+        return OutputPart(self.row_begin, self.row_end, first, min(after, channels))
 
     def text(self, shape: Shape) -> str:
         """``rows 0:10``, ``channels 0:64``, both, or nothing where it is the whole output."""

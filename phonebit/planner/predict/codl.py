@@ -76,7 +76,7 @@ def _gpu_steps(gpu: GpuFacts, layer: LayerShape, part: OutputPart) -> tuple[str,
     for launch in launches:
         steps["launches"] += 1
         items = -(-launch.groups // gpu.compute_units) * launch.group_items
-        if launch.kernel != launch.choice.kernel:  # before or behind the product
+        if launch.kernel != launch.choice.kernel:  # before or after the product
             _rounds(steps, launch.kernel, items, layer, part)
             continue
         _rounds(steps, "product", items * layer.word_taps, layer, part)

@@ -23,7 +23,7 @@ ROUNDS: Final = 5
 """Of reweighting."""
 TYPICAL: Final = 0.05
 """Relative errors much larger than this count less, and so do layers like no other."""
-LEAST_SHARE: Final = 0.7
+MIN_SHARE: Final = 0.7
 """Of the shortest measured time: no part is predicted to take less."""
 
 
@@ -87,7 +87,7 @@ def fit_cost_sum(columns: Columns, times: Numbers, terms: Terms) -> CostSum:
         costs, _norm = nnls(unit * weights[:, None], weights)
         ratio = np.maximum(unit @ costs, 1e-3)
         weights = 1 / np.sqrt(np.abs(np.log(ratio)) + TYPICAL) / np.maximum(ratio, 1)
-    least_us = LEAST_SHARE * float(times.min())
+    least_us = MIN_SHARE * float(times.min())
     return CostSum(terms, tuple(float(cost) for cost in costs / scale), least_us)
 
 

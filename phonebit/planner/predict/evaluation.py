@@ -37,7 +37,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one predictor says of some samples, beside what was measured."""
+    """What one predictor says of some samples, next to what was measured."""
 
     predictor: str
     processor: Processor

@@ -1,7 +1,7 @@
 """What the trees of Fine-Grained Co-execution look at: geometry, and how the work is dispatched.
 
-Cost models keep the names of the features that they look at, so one that is computed no longer is
-missed when a model asks for it.
+Cost models keep the names of the features that they look at, so one that is not computed any more
+is missed when a model asks for it.
 """
 
 from __future__ import annotations

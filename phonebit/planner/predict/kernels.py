@@ -113,7 +113,7 @@ class GpuFacts:
                     Launch(kernel, parse_choice(text), tuple(work), tuple(group))
                     for kernel, work, group in found
                 )
-        what = f"no kernel serves {layer.family} on this GPU"
+        what = f"no kernel supports {layer.family} on this GPU"
         raise NoKernelError(what, where=self.name, got=str(part))
 
 

@@ -35,10 +35,10 @@ VERSION: Final = 7
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
-MOST_MARGIN: Final = 0.5
+MAX_MARGIN: Final = 0.5
 """Of a predictor that is hardly one."""
 ALL: Final = "*"
-"""Name of the model of all of a processor's samples: it serves what has too few of its own."""
+"""Name of the model of all of a processor's samples: it is for what has too few of its own."""
 
 Describe = Callable[[LayerShape, Processor, OutputPart], tuple[str, Any]]
 """Tells which model knows a part, a kernel's or a family's, and what that model looks at."""
@@ -53,7 +53,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class LatencyPredictor:
-    """How long a processor computes parts of layers, handing over and waiting not included."""
+    """How long a processor computes parts of layers, data transfer and waiting not included."""
 
     describe: Describe
     models: Mapping[Processor, Mapping[str, Model]]
@@ -158,7 +158,7 @@ class DeviceProfile:
         A search over many cuts finds those that are predicted too fast, so a smaller gain is as
         likely none.
         """
-        return min(max(self.errors.get(method, 0.0), LEAST_MARGIN), MOST_MARGIN)
+        return min(max(self.errors.get(method, 0.0), LEAST_MARGIN), MAX_MARGIN)
 
     def sharing_cost(self, method: str, threads: int) -> SharingCost:
         """What a synchronization costs, as a method reckons it.

@@ -1,7 +1,7 @@
-"""Measurements of a device, one a line of JSON: what predictors are trained from.
+"""Measurements of a device, one per line of JSON: what predictors are trained from.
 
 The first line says whose they are; every other line is a measured part of a layer, or a measured
-handover. Lines are only appended, so an interrupted collection loses at most its last line.
+data transfer. Lines are only appended, so an interrupted collection loses at most its last line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAMPLES_FILE: Final = FileKind(
 LEAST_US: Final = 0.01
 """Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
 USUAL: Final = 0.25
-"""The share of measurements that find the probe at most so slow: the least of thousands is an
+"""The share of measurements that find the probe at most so slow: the minimum of thousands is an
 accident."""
 
 
@@ -48,7 +48,7 @@ class PartSample:
 
     Args:
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
-        us: Microseconds, the least of some runs.
+        us: Microseconds, the minimum of some runs.
         canary_us: Those of the probe around them, on this processor.
         is_shared: Whether the other processor computed the rest meanwhile.
         rounds: How often it was measured.
@@ -96,7 +96,7 @@ class PartSample:
         """Whether the time is one, so that an error may be a share of it."""
         return self.us > LEAST_US
 
-    def beside(self, canary_us: float) -> PartSample:
+    def with_probe(self, canary_us: float) -> PartSample:
         """The sample of a clock with which the probe takes so long."""
         if not self.is_resolved:
             return replace(self, canary_us=canary_us)
@@ -120,9 +120,9 @@ class PartSample:
 
 @dataclass(frozen=True)
 class SyncSample:
-    """What a meeting of both processors took, beyond the slower one's work.
+    """What a synchronization of both processors took, beyond the slower one's work.
 
-    Handed over are bytes that the GPU wrote and the CPU got, and the other way.
+    Transferred are bytes that the GPU wrote and the CPU got, and the other way.
     """
 
     threads: int
@@ -170,7 +170,7 @@ def read_samples(path: Path) -> Samples:
         raise InputError("begins without facts about a device", where=f"{path}:1", hint=hint)
     parts = [sample for sample in samples if isinstance(sample, PartSample)]
     handovers = [sample for sample in samples if isinstance(sample, SyncSample)]
-    return Samples(device, least_of_rounds(at_usual_speed(parts)), handovers)
+    return Samples(device, min_of_rounds(at_usual_speed(parts)), handovers)
 
 
 def _read_line(record: dict[str, Any]) -> DeviceFacts | Sample:
@@ -188,28 +188,28 @@ def at_usual_speed(parts: Sequence[PartSample]) -> list[PartSample]:
     """The samples as if their processors had always been as fast as they usually are.
 
     Clocks rise and fall by some per cent, for seconds and minutes, and so does what the probe
-    takes. A later collection finds other usual times: `PartSample.beside` compares with it.
+    takes. A later collection finds other usual times: `PartSample.with_probe` compares with it.
     """
     known: dict[tuple[Processor, int], list[float]] = {}
     for part in parts:
         known.setdefault((part.processor, part.threads), []).append(part.canary_us)
     usual = {side: usual_us(times) for side, times in known.items()}
-    return [part.beside(usual[part.processor, part.threads]) for part in parts]
+    return [part.with_probe(usual[part.processor, part.threads]) for part in parts]
 
 
-def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
-    """Each part once, with the least of its times.
+def min_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
+    """Each part once, with the minimum of its times.
 
     Whatever else a device does makes it slower, often for longer than a measurement takes: the
-    least of several rounds is nearer to itself when measured again than a median is.
+    minimum of several rounds is nearer to itself when measured again than a median is.
     """
-    least: dict[object, PartSample] = {}
+    minimum: dict[object, PartSample] = {}
     for part in parts:
-        known = least.setdefault(part.key, part)
+        known = minimum.setdefault(part.key, part)
         if known is not part:
             us, rounds = min(known.us, part.us), known.rounds + part.rounds
-            least[part.key] = replace(known, us=us, rounds=rounds)
-    return list(least.values())
+            minimum[part.key] = replace(known, us=us, rounds=rounds)
+    return list(minimum.values())
 
 
 def append_samples(path: Path, samples: Iterable[Sample]) -> None:

@@ -16,10 +16,11 @@ class SharingCost:
     what is left is a constant: Fine-Grained Co-execution, section 2.
 
     Args:
-        sync_us: Microseconds of one meeting, whatever is handed over.
+        sync_us: Microseconds of one synchronization, whatever is transferred.
         us_per_byte_to_cpu: Of what the GPU wrote and the CPU reads: copied, or mapped.
         us_per_byte_to_gpu: The other way.
-        bound_us: Of one meeting likewise, the longest that was measured; CoDL reckons with that.
+        bound_us: Of one synchronization likewise, the longest that was measured; CoDL reckons with
+        that.
     """
 
     sync_us: float
@@ -28,7 +29,7 @@ class SharingCost:
     bound_us: float = 0.0
 
     def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
-        """Cost of one meeting."""
+        """Cost of one synchronization."""
         moved = bytes_to_cpu * self.us_per_byte_to_cpu + bytes_to_gpu * self.us_per_byte_to_gpu
         return self.sync_us + moved
 

@@ -30,7 +30,7 @@ from phonebit.planner.predict.trees import Trees
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 
 FEWEST_SAMPLES: Final = 30
-"""A kernel or family with fewer samples has no model of its own: that of all serves it."""
+"""A kernel or family with fewer samples has no model of its own: that of all is used for it."""
 PARTS_POWER: Final = 0.5
 """Trees weigh a sample by how many its layer has, to the minus this power: parts of one layer tell
 much the same."""
@@ -146,19 +146,19 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     They failed their self-test, or a limit that only drivers know: they stand before the choice
     that ran, wherever they do.
     """
-    served: set[tuple[bool, KernelChoice]] = set()
+    ran: set[tuple[bool, KernelChoice]] = set()
     passed_over: dict[tuple[bool, KernelChoice], str] = {}
     for sample in parts:
         if sample.processor != Processor.GPU or sample.variant == "none":
             continue
         cut = is_cut(sample.layer, sample.part)
-        served.add((cut, parse_choice(sample.variant)))
+        ran.add((cut, parse_choice(sample.variant)))
         for text in gpu.candidates(sample.layer, sample.part):
             if parse_choice(text) == parse_choice(sample.variant):
                 break
             passed_over[cut, parse_choice(text)] = text
     refused, for_cuts = (
-        tuple(sorted(passed_over[key] for key in passed_over.keys() - served if key[0] == cut))
+        tuple(sorted(passed_over[key] for key in passed_over.keys() - ran if key[0] == cut))
         for cut in (False, True)
     )
     return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
@@ -195,7 +195,7 @@ def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
             cost = SharingCost(float(np.median(times)))
         else:
             cost = SharingCost.fit(moved, times)
-        meetings = times - moved @ (cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu)
-        bound_us = max(float(np.percentile(meetings, BOUND_PERCENTILE)), cost.sync_us)
+        syncs = times - moved @ (cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu)
+        bound_us = max(float(np.percentile(syncs, BOUND_PERCENTILE)), cost.sync_us)
         costs[threads] = replace(cost, bound_us=bound_us)
     return costs

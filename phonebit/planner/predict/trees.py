@@ -1,6 +1,6 @@
 """Boosted regression trees as plain arrays: evaluated with NumPy, kept as JSON, no pickles.
 
-LightGBM trains them (``training.py``); whoever plans with a profile needs only this.
+LightGBM trains them (``training.py``); planning with a profile needs only this.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Trees:
 
     A node with ``feature[i] >= 0`` sends x to the left where ``x[feature[i]]`` is at most its
     threshold, a node with -1 is a leaf. So sides need not be stored: of the trees that are begun at
-    a node, one more is open behind an inner node and one less behind a leaf; the right side begins
+    a node, one more is open after an inner node and one less after a leaf; the right side begins
     where as many are open again.
 
     Args:
@@ -48,7 +48,7 @@ class Trees:
 
     @cached_property
     def _open(self) -> NDArray[np.intp]:
-        """Sides yet to come before each node, less the trees that ended, and behind the last."""
+        """Sides yet to come before each node, less the trees that ended, and after the last."""
         return np.concatenate([[0], np.cumsum(np.where(self.feature >= 0, 1, -1))])
 
     @cached_property

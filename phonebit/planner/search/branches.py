@@ -21,7 +21,7 @@ MAPPINGS_KEPT: Final = 14
 """All of four branches; of more, the best ones."""
 
 Region = list[tuple[int, ...]]
-"""Branches that one layer joins, the layer behind their last: of each its layers, ascending."""
+"""Branches that one layer joins, the layer after their last: of each its layers, ascending."""
 
 
 def branch_regions(graph: NetworkGraph) -> Iterator[Region]:

@@ -49,7 +49,7 @@ def _parts_of_layers(
 
 
 def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:
-    """Where chains from a layer may end: what is behind their last layer.
+    """Where chains from a layer may end: what is after their last layer.
 
     Only the last layer's results may be needed outside, since the others are computed twice near
     the cut and neither processor has all of them.
@@ -66,7 +66,7 @@ def find_chains(costs: StageCosts, singles: Iterable[Stage]) -> list[Stage]:
     """Chains that gain against their layers one by one, found from the front.
 
     From a head the chain grows as long as another layer brings a gain; the share that gains most,
-    of those around the head's own, wins, and the next head is the layer behind the chain. The gain
+    of those around the head's own, wins, and the next head is the layer after the chain. The gain
     counts from the head: the sum of what the layers cost one by one, less the chain's cost.
     These costs, and a head's own share, are those of the best stages of single layers.
 

@@ -12,7 +12,7 @@ from phonebit.planner.search.stages import LayerParts, Placement
 
 @dataclass(frozen=True)
 class CutTime:
-    """A layer's best cut along a dimension, with both meetings, between neighbours on the GPU."""
+    """A layer's best cut along a dimension, between neighbours on the GPU that wait for it."""
 
     cut: int
     us: float
@@ -40,7 +40,7 @@ class LayerChoice:
     """What a plan does with a layer, and why.
 
     Args:
-        stage_us: Microseconds of all of the stage, with the meeting before it.
+        stage_us: Microseconds of all of the stage, with the synchronization before it.
         placement: What kind of stage it is; of a branch, the processor is in ``parts``.
         cpu: What the CPU computes of it; None: nothing. ``gpu`` likewise.
         predicted: Times that predictors gave; None for a method that measures.

@@ -111,7 +111,7 @@ class NetworkGraph:
 
     @cached_property
     def last_reader(self) -> dict[int, int]:
-        """The last layer that reads a tensor; one behind the last layer for what goes out."""
+        """The last layer that reads a tensor; one after the last layer for what goes out."""
         last = {tensor: layer.index for layer in self.layers for tensor in layer.reads}
         return last | dict.fromkeys(self.outputs, len(self.layers))
 

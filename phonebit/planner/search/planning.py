@@ -59,11 +59,11 @@ def best_stages(costs: StageCosts, candidates: Iterable[Stage], margin: float) -
         here = paths.pop(layer, {})
         for state, (us, path) in nsmallest(MAX_STATES, here.items(), key=lambda item: item[1][0]):
             for stage, more_us in by_begin[layer]:
-                behind, stage_us = costs.advance(state, stage)
+                after, stage_us = costs.advance(state, stage)
                 cost_us = us + stage_us + more_us
-                known = paths[stage.end].get(behind)
+                known = paths[stage.end].get(after)
                 if known is None or cost_us < known[0]:
-                    paths[stage.end][behind] = cost_us, [*path, stage]
+                    paths[stage.end][after] = cost_us, [*path, stage]
     last = paths[len(costs.graph.layers)]
     return min(last.items(), key=lambda item: item[1][0] + costs.finish(item[0]))[1][1]
 
@@ -132,7 +132,7 @@ def plan_network(
         device: Key of the device profile that the times are from.
         method: Where it may cut, and what else it may do.
         times: Predicted, or measured for a method that measures.
-        sharing: What meetings of the processors cost.
+        sharing: What synchronizations of the processors cost.
         margin: Share of the better single processor's time that a stage on both, and the whole
             plan, must gain by ``times``: 0 or more, below 1. Less than the predictor's error is no
             gain.

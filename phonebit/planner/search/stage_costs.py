@@ -1,12 +1,12 @@
-"""What stages cost: the slower processor's time, and what the processors have to hand over.
+"""What stages cost: the slower processor's time, and what the processors have to transfer.
 
 The rules of the exchange are the executor's (``runtime/coexec/schedule.cpp``): of what the other
 one wrote of a tensor a processor gets only the rows and channels that it reads, and it waits only
 where it reads some of them. So maps that are cut at one row exchange what windows reach over the
 cut; element-wise layers and pools that are cut alike, and 1x1 convolutions at one row, do not meet.
 
-The executor hands over at the first reader what all later ones need. Costs are added up stage by
-stage and know no later readers: here each reader gets what it reads and was not handed over before.
+The executor transfers at the first reader what all later ones need. Costs are added up stage by
+stage and know no later readers: here each reader gets what it reads and was not transferred before.
 That is the same where the next stage is a tensor's only reader, as in networks without branches.
 With later readers the bytes are the same in sum, but the GPU may meet the CPU once more, where the
 executor has no need to: an exchange is never taken for cheaper than it is.
@@ -29,7 +29,7 @@ from phonebit.planner.search.stages import LayerParts, Stage, on_one
 class Transfer(NamedTuple):
     """One processor's part of a tensor, on its way to the other processor.
 
-    What is handed over is the part's share of all rows and channels from the first to the last that
+    What is transferred is the part's share of all rows and channels from the first to the last that
     the other one reads. So what was read is kept as one part, cut to this one: cutting first and
     spanning then gives the same as the other way round.
 
@@ -37,7 +37,7 @@ class Transfer(NamedTuple):
         tensor: Whose part it is.
         part: What the processor wrote.
         read: Of it, what the other one has read; nothing before the first reader.
-        bytes_left: Bytes that are not handed over.
+        bytes_left: Bytes that are not transferred.
     """
 
     tensor: GraphTensor
@@ -47,7 +47,7 @@ class Transfer(NamedTuple):
 
     @classmethod
     def of(cls, tensor: GraphTensor, part: OutputPart) -> Transfer:
-        """A part of which nothing is handed over yet."""
+        """A part of which nothing is transferred yet."""
         nothing = OutputPart(part.row_end, part.row_begin, part.channel_end, part.channel_begin)
         return cls(tensor, part, nothing, tensor.part_bytes(part))
 
@@ -57,7 +57,7 @@ class Transfer(NamedTuple):
         rows = max(read.row_begin, row) < min(read.row_end, row_end)
         return rows and max(read.channel_begin, channel) < min(read.channel_end, channel_end)
 
-    def hand_over(self, read: OutputPart) -> Transfer:
+    def transfer(self, read: OutputPart) -> Transfer:
         """What it is when the other processor has read this, too."""
         if not self.bytes_left:
             return self
@@ -77,7 +77,7 @@ class Holding(NamedTuple):
 
     Args:
         for_cpu: What the GPU wrote: the CPU waits whenever it reads some of it.
-        for_gpu: What the CPU wrote, until all of it is handed over: the GPU waits once.
+        for_gpu: What the CPU wrote, until all of it is transferred: the GPU waits once.
     """
 
     for_cpu: Transfer | None
@@ -150,10 +150,10 @@ class StageCosts:
         )
 
     def advance(self, state: State, stage: Stage) -> tuple[State, float]:
-        """Runs a stage behind others.
+        """Runs a stage after others.
 
         Returns:
-            What is left behind it, and its microseconds with those of the meeting before it.
+            What is left after it, and its microseconds with those of the synchronization before it.
         """
         use = self._use(stage)
         to_cpu, to_gpu, waits, left = 0, 0, False, []
@@ -161,11 +161,11 @@ class StageCosts:
             read = use.cpu_reads.get(tensor)
             if for_cpu is not None and read is not None:
                 waits = waits or for_cpu.has(read)
-                before, for_cpu = for_cpu, for_cpu.hand_over(read)
+                before, for_cpu = for_cpu, for_cpu.transfer(read)
                 to_cpu += before.bytes_left - for_cpu.bytes_left
             read = use.gpu_reads.get(tensor)
             if for_gpu is not None and read is not None:
-                before, for_gpu = for_gpu, for_gpu.hand_over(read)
+                before, for_gpu = for_gpu, for_gpu.transfer(read)
                 to_gpu += before.bytes_left - for_gpu.bytes_left
                 for_gpu = for_gpu if for_gpu.bytes_left else None
             if self.graph.last_reader[tensor] >= stage.end:
@@ -181,7 +181,7 @@ class StageCosts:
         return self.sharing.microseconds(to_cpu, 0) if by_gpu else 0.0
 
     def stage_us(self, stages: Iterable[Stage]) -> list[float]:
-        """Each stage's time with the meeting before it, then the time until the CPU has it all."""
+        """Each stage's time with the wait before it, then the time until the CPU has it all."""
         state, times = self.first_state(), []
         for stage in stages:
             state, stage_us = self.advance(state, stage)

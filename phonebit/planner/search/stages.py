@@ -58,7 +58,7 @@ class Stage:
 
     @cached_property
     def end(self) -> int:
-        """The layer behind its last."""
+        """The layer after its last."""
         return self.parts[-1].layer + 1
 
     @property

@@ -55,7 +55,7 @@ class Options {
  public:
   /// "auto" (default: the first GPU of OpenCL, else the CPU), "cpu", "cpu:neon", "gpu", "gpu:1", "gpu+cpu".
   Options& device(std::string name) { return text(phonebit_options_set_device, std::move(name)); }
-  /// Of a forward pass, the caller included; 0 (default): one for each processor that may be used.
+  /// Of an inference, the caller included; 0 (default): one for each processor that may be used.
   Options& threads(int count) { return plain(phonebit_options_set_threads, count); }
   Options& cores(Cores cores) { return plain(phonebit_options_set_cores, static_cast<int32_t>(cores)); }
   /// The system's numbers of processors, in place of cores().
@@ -69,7 +69,7 @@ class Options {
   /// must then stay unchanged as long as the network lives. phonebit_options_set_in_place says what else
   /// happens. Default false.
   Options& in_place(bool is_on) { return plain(phonebit_options_set_in_place, is_on); }
-  /// Whether f32 inputs take levels of pictures (u8) instead, where the file has a rule for them, as
+  /// Whether f32 inputs take levels of images (u8) instead, where the file has a rule for them, as
   /// phonebit_options_set_levels says. Default false.
   Options& levels(bool is_on) { return plain(phonebit_options_set_levels, is_on); }
   Options& precision(Precision precision) {
@@ -94,8 +94,8 @@ class Options {
   Options& synchronization(Synchronization way) {
     return plain(phonebit_options_set_synchronization, static_cast<int32_t>(way));
   }
-  /// Whether the first passes take turns between the file's plan and either processor alone, and the fastest
-  /// runs all others; default true. Only in exact precision; not of a plan() given here. The verdict is kept
+  /// Whether the first inferences take turns between the file's plan and either processor alone, and the fastest
+  /// runs all others; default true. Only in exact precision; not of a plan() given here. The choice is kept
   /// in the cache directory.
   Options& trial(bool is_on) { return plain(phonebit_options_set_trial, is_on); }
   /// Longest wait of one processor for the other by polling.
@@ -104,7 +104,7 @@ class Options {
   Options& command_buffer(bool is_on) { return plain(phonebit_options_set_command_buffer, is_on); }
   /// Lines of a tuning table that go before the built-in ones.
   Options& tuning(std::string lines) { return text(phonebit_options_set_tuning, std::move(lines)); }
-  /// Whether each pass also takes the time of each layer: Network::last_profile.
+  /// Whether each inference also takes the time of each layer: Network::last_profile.
   Options& profiling(bool is_on) { return plain(phonebit_options_set_profiling, is_on); }
   /// Largest sum of activations, scratch and packed weights that a file may ask for, largest sum of an image's
   /// inputs and outputs, and largest file. 0 (default): half of this machine's memory, at most 4 GiB.

@@ -47,10 +47,10 @@ Result<std::vector<CoreInfo>> cores();
 Result<std::vector<SelfTestResult>> self_test(const Options& options = Options().device("gpu"),
                                               bool is_again = false);
 
-/// A forward pass in the background. Destroying it does not cancel the pass, and it may outlive its network.
+/// An inference in the background. Destroying it does not cancel it, and it may outlive its network.
 class Job {
  public:
-  /// Waits up to `timeout_ms`: 0 polls, -1 waits for ever. The pass's result; Status::pending after the
+  /// Waits up to `timeout_ms`: 0 polls, -1 waits for ever. The inference's result; Status::pending after the
   /// time-out. Any thread.
   Result<void> wait(int timeout_ms = -1) {
     return detail::result_of(phonebit_job_wait(handle_.get(), timeout_ms));
@@ -80,7 +80,7 @@ class Network {
   std::vector<TensorInfo> inputs() const;
   std::vector<TensorInfo> outputs() const;
   std::vector<LayerInfo> layers() const;
-  /// Class names, one a channel of the first output, or one a class of its boxes; may be empty.
+  /// Class names, one per channel of the first output, or one per class of its boxes; may be empty.
   std::vector<std::string> labels() const;
   /// Indices by name.
   Result<int> find_input(const std::string& name) const;
@@ -106,7 +106,7 @@ class Network {
   /// Runs `batch` images. A buffer has `batch` images of one tensor, exactly batch * TensorInfo::bytes bytes,
   /// at a multiple of 4 unless u8; buffers must not overlap; f32 inputs must not hold NaN. Errors in
   /// arguments are found before anything is computed. Blocks; calls on one network take turns; allocates
-  /// nothing once a thread has run such a pass. Any thread.
+  /// nothing once a thread has run such an inference. Any thread.
   Result<void> forward(Span<const Input> inputs, Span<const Output> outputs, int batch = 1);
   /// The same: `forward({pixels}, {scores})`.
   Result<void> forward(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs,
@@ -119,7 +119,7 @@ class Network {
   /// the network, or throw.
   using Done = std::function<void(const Result<void>&)>;
   /// Returns at once; passes run one after the other, in the order of their calls. The tensors' memory must
-  /// stay until the pass is done, which it is when `done` has returned. Errors in buffers are the pass's.
+  /// stay until the inference is done: when `done` has returned. Errors in buffers are the inference's.
   /// Allocates. Any thread.
   Result<Job> forward_async(Span<const Input> inputs, Span<const Output> outputs, int batch = 1,
                             Done done = nullptr);
@@ -139,15 +139,20 @@ class Network {
 
   /// Milliseconds of each layer: median of `repeats` after a warm-up. Blocks; allocates. Any thread.
   Result<std::vector<double>> profile(Span<const Input> inputs, int batch = 1, int repeats = 10);
-  /// Milliseconds of each layer in the last pass; needs Options::profiling. Any thread.
+  /// Milliseconds of each layer in the last inference; needs Options::profiling. Any thread.
   Result<std::vector<double>> last_profile();
 
-  /// Crops, turns, resizes and normalises a picture as the file says, or as `rule` says, into one image of an
+  /// Crops, turns, resizes and normalises an image as the file says, or as `rule` says, into the values of an
   /// input. May allocate. Any thread.
-  Result<void> prepare_picture(const Picture& picture, const Output& image, int input = 0,
-                               const Preprocessing* rule = nullptr) const;
+  Result<void> prepare_image(const Image& image, const Output& values, int input = 0,
+                             const Preprocessing* rule = nullptr) const;
+  /// The same.
+  Result<void> prepare_picture(const Image& image, const Output& values, int input = 0,
+                               const Preprocessing* rule = nullptr) const {
+    return prepare_image(image, values, input, rule);
+  }
 
-  /// "gpu+cpu": the least of up to `repeats` runs of a layer with these parts; null: that processor does
+  /// "gpu+cpu": the minimum of up to `repeats` runs of a layer with these parts; null: that processor does
   /// nothing. Blocks; allocates. Any thread.
   Result<LayerTimes> measure_layer(int layer, const Part* cpu, const Part* gpu, int repeats);
   /// The launches by which the GPU would compute a part.

@@ -196,10 +196,10 @@ PHONEBIT_API void phonebit_options_destroy(phonebit_options* options);
 /* "auto" (default: the first OpenCL device that is a GPU, else the CPU), "cpu", "cpu:neon", "gpu", "gpu:1",
  * "gpu+cpu", "gpu:1+cpu:neon". Checked when a network is loaded. */
 PHONEBIT_API phonebit_status phonebit_options_set_device(phonebit_options* options, const char* device);
-/* Of a forward pass, the caller included; 0 (default): one for each processor that may be used. */
+/* Of an inference, the caller included; 0 (default): one for each processor that may be used. */
 PHONEBIT_API phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t threads);
 PHONEBIT_API phonebit_status phonebit_options_set_cores(phonebit_options* options, phonebit_cores cores);
-/* Explicit processors, the system's numbers, in place of phonebit_cores. The calling thread of a forward pass
+/* Explicit processors, the system's numbers, in place of phonebit_cores. The calling thread of an inference
  * is put there for its duration, too. */
 PHONEBIT_API phonebit_status phonebit_options_set_core_list(phonebit_options* options, const int32_t* cores,
                                                             int32_t count);
@@ -216,20 +216,20 @@ PHONEBIT_API phonebit_status phonebit_options_set_sharing(phonebit_options* opti
                                                           phonebit_sharing sharing);
 PHONEBIT_API phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
                                                                   phonebit_synchronization synchronization);
-/* "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and the
+/* "gpu+cpu": whether the first inferences take turns between the file's plan and either processor alone, and the
  * fastest runs all others; default 1. Only in exact precision, where all give the same bits, and without
  * profiling; a plan of phonebit_options_set_plan is followed. Two at a time take memory; the
- * verdict is kept in the cache directory. */
+ * choice is kept in the cache directory. */
 PHONEBIT_API phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on);
 /* Longest wait of one processor for the other by polling, before the network goes on without polling; default
  * 2000. */
 PHONEBIT_API phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms);
-/* Whether forward passes replay recorded kernels where the device has cl_khr_command_buffer or
+/* Whether inferences replay recorded kernels where the device has cl_khr_command_buffer or
  * cl_qcom_recordable_queues; default 1. */
 PHONEBIT_API phonebit_status phonebit_options_set_command_buffer(phonebit_options* options, int32_t is_on);
 /* Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones. */
 PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* options, const char* lines);
-/* Whether each forward pass also takes the time of each layer: phonebit_network_last_profile. Costs some
+/* Whether each inference also takes the time of each layer: phonebit_network_last_profile. Costs some
  * time. */
 PHONEBIT_API phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on);
 /* Largest sum of activations, scratch and packed weights that a file may ask for, largest sum of an image's
@@ -243,8 +243,8 @@ PHONEBIT_API phonebit_status phonebit_options_set_max_work(phonebit_options* opt
  * unchanged until the network is destroyed (replacing a file by renaming is fine): results are otherwise
  * undefined, and a file that is cut short ends the process with SIGBUS. Default 0. */
 PHONEBIT_API phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t is_on);
-/* Whether f32 inputs take levels of pictures instead, where the file has a rule for them
- * (phonebit_network_preprocessing): the type of such an input is then PHONEBIT_TYPE_U8, a byte an element, and
+/* Whether f32 inputs take levels of images instead, where the file has a rule for them
+ * (phonebit_network_preprocessing): the type of such an input is then PHONEBIT_TYPE_U8, a byte per element, and
  * phonebit_network_prepare_picture writes levels. A GPU gets the bytes and computes the values itself. The bits
  * of all results are those of values that phonebit_network_prepare_picture writes. Default 0. */
 PHONEBIT_API phonebit_status phonebit_options_set_levels(phonebit_options* options, int32_t is_on);
@@ -297,7 +297,7 @@ typedef struct phonebit_layer_info {
   int32_t is_binary;     /* whether its multiply-accumulates are of -1/+1 by -1/+1 */
   const char* name;      /* the training framework's */
   const char* kind;      /* "binary_conv2d", ... */
-  const char* kernel;    /* what serves it here */
+  const char* kernel;    /* what runs it here */
   int64_t macs;          /* of one image */
   uint64_t weight_bytes; /* of all its constants in the file */
 } phonebit_layer_info;
@@ -305,7 +305,7 @@ typedef struct phonebit_layer_info {
 typedef struct phonebit_memory_info {
   uint32_t struct_size;
   uint64_t arena_bytes;       /* activations of one image */
-  uint64_t lower_bound_bytes; /* the least that any placement of them needs */
+  uint64_t lower_bound_bytes; /* the minimum that any placement of them needs */
   uint64_t scratch_bytes;
   uint64_t weight_bytes; /* as the kernels like them */
   uint64_t file_bytes;   /* a copy of the file, or shared where it is used in place */
@@ -343,10 +343,11 @@ typedef struct phonebit_coexec_info {
   uint32_t struct_size;
   phonebit_sharing sharing;
   phonebit_synchronization synchronization;
-  int32_t is_on_cpu_alone; /* the GPU has failed, or the plan leaves it out, or the CPU won the trial */
-  int32_t is_on_gpu_alone; /* the GPU won the trial */
+  int32_t
+      is_on_cpu_alone; /* the GPU has failed, or the plan leaves it out, or the CPU won the auto-selection */
+  int32_t is_on_gpu_alone; /* the GPU won the auto-selection */
   int32_t is_on_trial;     /* phonebit_options_set_trial: the fastest is not known yet */
-  /* Milliseconds of an image, medians of the trial; 0 before its end, and of who took no part. */
+  /* Milliseconds of an image, medians of the auto-selection; 0 before its end, and of what took no part. */
   double plan_ms, cpu_ms, gpu_ms;
 } phonebit_coexec_info;
 
@@ -365,7 +366,7 @@ PHONEBIT_API phonebit_status phonebit_network_find_input(const phonebit_network*
                                                          int32_t* index);
 PHONEBIT_API phonebit_status phonebit_network_find_output(const phonebit_network* network, const char* name,
                                                           int32_t* index);
-/* Class names, one a channel of the first output, or one a class of its boxes; none where the file has none.
+/* Class names, one per channel of the first output, or one per class of its boxes; none where the file has none.
  */
 PHONEBIT_API phonebit_status phonebit_network_label_count(const phonebit_network* network, int32_t* count);
 PHONEBIT_API phonebit_status phonebit_network_label_get(const phonebit_network* network, int32_t index,
@@ -404,9 +405,9 @@ PHONEBIT_API phonebit_status phonebit_network_warning_get(phonebit_network* netw
 
 /* The caller's memory: `batch` images of one tensor, one after the other, exactly batch * bytes of its info;
  * at a multiple of 4 unless u8. An output must not overlap another output or an input. f32 inputs must hold
- * neither NaN nor infinity. All of that is checked, and so are the numbers of buffers, before an output is written. What
- * cannot be checked: that the memory is there, and that its bytes are of the type that the tensor's info
- * names. */
+ * neither NaN nor infinity. All of that is checked, and so are the numbers of buffers, before an output is
+ * written. What cannot be checked: that the memory is there, and that its bytes are of the type that the tensor's
+ * info names. */
 typedef struct phonebit_input {
   const void* data;
   size_t bytes;
@@ -418,22 +419,23 @@ typedef struct phonebit_output {
 
 /* Runs `batch` images. Blocks; allocates nothing for small batches seen before. Calls on one network take
  * turns. Any thread. Errors in arguments are found before anything is computed. A child of fork() may use the
- * networks of its parent on the CPU; it gets PHONEBIT_ERROR_DEVICE where a pass ran during the fork, and on a
+ * networks of its parent on the CPU; it gets PHONEBIT_ERROR_DEVICE where an inference ran during the fork, and on a
  * GPU, and loads the network again. */
 PHONEBIT_API phonebit_status phonebit_network_forward(phonebit_network* network, const phonebit_input* inputs,
                                                       int32_t input_count, const phonebit_output* outputs,
                                                       int32_t output_count, int32_t batch);
 
-/* A forward pass in the background. */
+/* An inference in the background. */
 typedef struct phonebit_job phonebit_job;
-/* Called from the network's own thread when a pass is done, failed or was cancelled; `error` says why, ""
+/* Called from the network's own thread when an inference is done, failed or was cancelled; `error` says why, ""
  * after PHONEBIT_OK, and lives during the call. It may start further jobs, and must not wait for any, nor
  * destroy the network, nor throw. */
 typedef void (*phonebit_done)(void* user, phonebit_status status, const char* error);
 
-/* Returns at once; passes of one network run in the order of their calls, in a thread that the first call
- * starts. While a GPU computes one, the next one's inputs and the last one's outputs are copied. Buffers must stay until the job is done; the two arrays are copied. Wrong numbers of buffers
- * are errors here, errors in the buffers are the job's.
+/* Returns at once; inferences of one network run in the order of their calls, in a thread that the first call
+ * starts. While a GPU computes one, the next one's inputs and the last one's outputs are copied. Buffers must stay
+ * until the job is done; the two arrays are copied. Wrong numbers of buffers are errors here, errors in the
+ * buffers are the job's.
  * `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
  * cancel it. Any thread; allocates. PHONEBIT_CANCELLED while the network is being destroyed. */
 PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* network,
@@ -442,14 +444,14 @@ PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* ne
                                                             int32_t output_count, int32_t batch,
                                                             phonebit_done done, void* user,
                                                             phonebit_job** job);
-/* The pass's status, or PHONEBIT_PENDING; a pass is done when its `done` has returned. Waits up to
+/* The inference's status, or PHONEBIT_PENDING; it is done when its `done` has returned. Waits up to
  * `timeout_ms`: 0 polls, -1 waits for ever. The error text of a failed pass becomes this thread's
  * phonebit_last_error. Any thread, also after the network is destroyed. */
 PHONEBIT_API phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms);
 PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);
 
 /* Passes that run or wait on this network return PHONEBIT_CANCELLED as soon as they can: the CPU stops
- * within a layer, a GPU finishes the layers that it was given. Later passes are not concerned. Any thread. */
+ * within a layer, a GPU finishes the layers that it was given. Later inferences are not concerned. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_cancel(phonebit_network* network);
 
 /* Milliseconds of each layer, `count` of them (phonebit_network_layer_count): median of `repeats` after a
@@ -457,11 +459,11 @@ PHONEBIT_API phonebit_status phonebit_network_cancel(phonebit_network* network);
 PHONEBIT_API phonebit_status phonebit_network_profile(phonebit_network* network, const phonebit_input* inputs,
                                                       int32_t input_count, int32_t batch, int32_t repeats,
                                                       double* milliseconds, int32_t count);
-/* Milliseconds of each layer in the last forward pass; needs phonebit_options_set_profiling. Any thread. */
+/* Milliseconds of each layer in the last inference; needs phonebit_options_set_profiling. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_last_profile(phonebit_network* network, double* milliseconds,
                                                            int32_t count);
 
-/* ---- Pictures ---- */
+/* ---- Images ---- */
 
 typedef int32_t phonebit_picture_format;
 enum {
@@ -483,7 +485,7 @@ enum {
   PHONEBIT_YUV_BT709_LIMITED = 2,
 };
 
-/* The caller's picture; nothing of it is kept. */
+/* The caller's image; nothing of it is kept. */
 typedef struct phonebit_picture {
   uint32_t struct_size;
   phonebit_picture_format format;
@@ -493,14 +495,14 @@ typedef struct phonebit_picture {
   int32_t pixel_bytes[3]; /* from one sample of a plane to the next; 0: the format's own (YUV_420_888 has
                              others) */
   int32_t crop_left, crop_top, crop_width, crop_height; /* what is looked at; crop_width 0: everything */
-  int32_t rotation;    /* clockwise degrees that make the picture upright: 0, 90, 180, 270; after cropping */
+  int32_t rotation;    /* clockwise degrees that make the image upright: 0, 90, 180, 270; after cropping */
   int32_t is_mirrored; /* left and right are swapped after rotating (a front camera's preview) */
   phonebit_yuv yuv;
 } phonebit_picture;
 
 typedef int32_t phonebit_color_order;
 enum {
-  PHONEBIT_COLOR_NONE = 0, /* the file says nothing of pictures for this input */
+  PHONEBIT_COLOR_NONE = 0, /* the file says nothing of images for this input */
   PHONEBIT_COLOR_GRAY = 1,
   PHONEBIT_COLOR_RGB = 2,
   PHONEBIT_COLOR_BGR = 3,
@@ -515,7 +517,7 @@ enum {
   PHONEBIT_INTERPOLATION_BICUBIC = 2
 };
 
-/* What a picture becomes before the network reads it (docs/preprocessing.md). */
+/* What an image becomes before the network reads it (docs/preprocessing.md). */
 typedef struct phonebit_preprocessing {
   uint32_t struct_size;
   phonebit_color_order color_order;
@@ -530,12 +532,12 @@ typedef struct phonebit_preprocessing {
 /* color_order is PHONEBIT_COLOR_NONE where the file has none for this input. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_preprocessing(const phonebit_network* network, int32_t input,
                                                             phonebit_preprocessing* rule);
-/* Crops, turns, resizes and normalises a picture as the file says (or as `rule` says, when it is not NULL)
+/* Crops, turns, resizes and normalises an image as the file says (or as `rule` says, when it is not NULL)
  * into one image of the input, `bytes` long. Of a u8 input of which the file says nothing, levels stay
- * levels, resized as a whole. The same numbers as `phonebit run` makes of the same picture. Any thread; may
+ * levels, resized as a whole. The same numbers as `phonebit run` makes of the same image. Any thread; may
  * allocate. */
 PHONEBIT_API phonebit_status phonebit_network_prepare_picture(const phonebit_network* network, int32_t input,
-                                                              const phonebit_picture* picture,
+                                                              const phonebit_picture* image,
                                                               const phonebit_preprocessing* rule, void* data,
                                                               size_t bytes);
 
@@ -592,7 +594,7 @@ PHONEBIT_API phonebit_status phonebit_self_test(const phonebit_options* options,
 /* What a layer takes on two processors inside a network, in microseconds. */
 typedef struct phonebit_layer_times {
   uint32_t struct_size;
-  double total_us;       /* waiting and handing over included */
+  double total_us;       /* waiting and data transfer included */
   double cpu_us, gpu_us; /* the parts alone; 0: no part */
 } phonebit_layer_times;
 
@@ -604,7 +606,7 @@ typedef struct phonebit_dispatch {
   uint64_t global[3], local[3];
 } phonebit_dispatch;
 
-/* For networks on "gpu+cpu": the least of up to `repeats` runs with these parts (NULL: that processor does
+/* For networks on "gpu+cpu": the minimum of up to `repeats` runs with these parts (NULL: that processor does
  * nothing). Blocks; allocates. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_measure_layer(phonebit_network* network, int32_t layer,
                                                             const phonebit_part* cpu,

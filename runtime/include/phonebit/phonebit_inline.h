@@ -86,25 +86,25 @@ inline phonebit_preprocessing c_value_of(const Preprocessing& rule) {
   return c;
 }
 
-inline phonebit_picture c_value_of(const Picture& picture) {
+inline phonebit_picture c_value_of(const Image& image) {
   auto c = PHONEBIT_INIT(phonebit_picture);
-  c.format = static_cast<int32_t>(picture.format);
-  c.width = picture.width;
-  c.height = picture.height;
-  std::copy(std::begin(picture.planes), std::end(picture.planes), c.planes);
-  std::copy(std::begin(picture.row_bytes), std::end(picture.row_bytes), c.row_bytes);
-  std::copy(std::begin(picture.pixel_bytes), std::end(picture.pixel_bytes), c.pixel_bytes);
-  c.crop_left = picture.crop_left;
-  c.crop_top = picture.crop_top;
-  c.crop_width = picture.crop_width;
-  c.crop_height = picture.crop_height;
-  c.rotation = picture.rotation;
-  c.is_mirrored = picture.is_mirrored ? 1 : 0;
-  c.yuv = static_cast<int32_t>(picture.yuv);
+  c.format = static_cast<int32_t>(image.format);
+  c.width = image.width;
+  c.height = image.height;
+  std::copy(std::begin(image.planes), std::end(image.planes), c.planes);
+  std::copy(std::begin(image.row_bytes), std::end(image.row_bytes), c.row_bytes);
+  std::copy(std::begin(image.pixel_bytes), std::end(image.pixel_bytes), c.pixel_bytes);
+  c.crop_left = image.crop_left;
+  c.crop_top = image.crop_top;
+  c.crop_width = image.crop_width;
+  c.crop_height = image.crop_height;
+  c.rotation = image.rotation;
+  c.is_mirrored = image.is_mirrored ? 1 : 0;
+  c.yuv = static_cast<int32_t>(image.yuv);
   return c;
 }
 
-/// Owns the callback of a pass until it has been called.
+/// Owns the callback of an inference until it has been called.
 inline void call_done(void* user, phonebit_status status, const char* error) {
   const std::unique_ptr<std::function<void(const Result<void>&)>> done(
       static_cast<std::function<void(const Result<void>&)>*>(user));
@@ -329,12 +329,12 @@ inline Result<std::vector<double>> Network::last_profile() {
   return times;
 }
 
-inline Result<void> Network::prepare_picture(const Picture& picture, const Output& image, int input,
-                                             const Preprocessing* rule) const {
-  const phonebit_picture c_picture = detail::c_value_of(picture);
+inline Result<void> Network::prepare_image(const Image& image, const Output& values, int input,
+                                           const Preprocessing* rule) const {
+  const phonebit_picture c_image = detail::c_value_of(image);
   const phonebit_preprocessing c_rule = detail::c_value_of(rule != nullptr ? *rule : Preprocessing());
   return detail::result_of(phonebit_network_prepare_picture(
-      get(), input, &c_picture, rule != nullptr ? &c_rule : nullptr, image.data, image.bytes));
+      get(), input, &c_image, rule != nullptr ? &c_rule : nullptr, values.data, values.bytes));
 }
 
 inline Result<LayerTimes> Network::measure_layer(int layer, const Part* cpu, const Part* gpu, int repeats) {

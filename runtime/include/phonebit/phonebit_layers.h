@@ -169,7 +169,7 @@ class Pool {
     window_.pad_right = right;
     return *this;
   }
-  /// Of max pools of bits, in networks whose batch normalisation comes behind the pool and was given to the
+  /// Of max pools of bits, in networks whose batch normalisation comes after the pool and was given to the
   /// layer in front of it: its gamma. Channels where it is negative take the minimum.
   Pool& norm_moved_ahead(Span<const float> gamma) { return gamma_ = gamma, *this; }
   Pool& name(std::string name) { return name_ = std::move(name), *this; }
@@ -202,7 +202,7 @@ class Builder {
   void output(Tensor tensor);
   /// Class names, one for each channel of the first output.
   void labels(const std::vector<std::string>& names);
-  /// What pictures become before they are input number `input`.
+  /// What images become before they are input number `input`.
   void preprocessing(const Preprocessing& rule, int input = 0);
 
   Result<TensorInfo> info(Tensor tensor) const;

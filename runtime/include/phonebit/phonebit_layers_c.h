@@ -124,7 +124,7 @@ typedef struct phonebit_pool {
   uint32_t struct_size;
   const char* name;
   const phonebit_window* window;
-  phonebit_floats gamma; /* for max pools of bits, in networks whose batch normalisation comes behind the pool
+  phonebit_floats gamma; /* for max pools of bits, in networks whose batch normalisation comes after the pool
                             and was given to the layer in front of it: that gamma; channels where it is
                             negative take the minimum, which makes both the same. None: all the maximum */
 } phonebit_pool;
@@ -164,7 +164,7 @@ PHONEBIT_API phonebit_status phonebit_builder_output(phonebit_builder* builder, 
 /* Class names, one for each channel of the first output, in place of those before. */
 PHONEBIT_API phonebit_status phonebit_builder_set_labels(phonebit_builder* builder, const char* const* labels,
                                                          int32_t count);
-/* What pictures become before they are an input (its index, from 0), in place of a rule before. */
+/* What images become before they are an input (its index, from 0), in place of a rule before. */
 PHONEBIT_API phonebit_status phonebit_builder_set_preprocessing(phonebit_builder* builder, int32_t input,
                                                                 const phonebit_preprocessing* rule);
 /* Checks and prepares the network as phonebit_network_load_path does; it does not need the builder any more.

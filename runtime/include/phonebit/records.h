@@ -64,7 +64,7 @@ struct TensorInfo {
 
 /// One op of the file.
 struct LayerInfo {
-  std::string name, kind, kernel;  ///< the training framework's name; "binary_conv2d"; what serves it here
+  std::string name, kind, kernel;  ///< the training framework's name; "binary_conv2d"; what runs it here
   bool is_binary;                  ///< whether its multiply-accumulates are of -1/+1 by -1/+1
   int64_t macs;                    ///< of one image
   uint64_t weight_bytes;           ///< of all its constants in the file
@@ -72,7 +72,7 @@ struct LayerInfo {
 
 struct MemoryInfo {
   uint64_t arena_bytes;        ///< activations of one image
-  uint64_t lower_bound_bytes;  ///< the least that any placement of them needs
+  uint64_t lower_bound_bytes;  ///< the minimum that any placement of them needs
   uint64_t scratch_bytes;
   uint64_t weight_bytes;  ///< as the kernels like them
   uint64_t file_bytes;    ///< a copy of the file, or shared where it is used in place
@@ -103,10 +103,10 @@ enum class Synchronization : int32_t {
 struct CoexecInfo {
   Sharing sharing;
   Synchronization synchronization;
-  bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out, or the CPU won the trial
-  bool is_on_gpu_alone;  ///< the GPU won the trial
+  bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out, or the CPU won the auto-selection
+  bool is_on_gpu_alone;  ///< the GPU won the auto-selection
   bool is_on_trial;      ///< Options::trial: the fastest is not known yet
-  /// Milliseconds of an image, medians of the trial; 0 before its end, and of who took no part.
+  /// Milliseconds of an image, medians of the auto-selection; 0 before its end, and of what took no part.
   double plan_ms, cpu_ms, gpu_ms;
 };
 
@@ -125,7 +125,7 @@ struct PlannedPart {
 
 /// What a layer takes on two processors inside a network, in microseconds.
 struct LayerTimes {
-  double total_us;        ///< waiting and handing over included
+  double total_us;        ///< waiting and data transfer included
   double cpu_us, gpu_us;  ///< the parts alone; 0: no part
 };
 
@@ -150,7 +150,7 @@ struct Detection {
   std::vector<phonebit_anchor> anchors;
 };
 
-enum class PictureFormat : int32_t {
+enum class ImageFormat : int32_t {
   gray = PHONEBIT_PICTURE_GRAY,
   rgb = PHONEBIT_PICTURE_RGB,
   rgba = PHONEBIT_PICTURE_RGBA,
@@ -168,9 +168,9 @@ enum class Yuv : int32_t {
   bt709_limited = PHONEBIT_YUV_BT709_LIMITED,
 };
 
-/// A picture in the caller's memory.
-struct Picture {
-  PictureFormat format = PictureFormat::rgb;
+/// An image in the caller's memory.
+struct Image {
+  ImageFormat format = ImageFormat::rgb;
   int width = 0, height = 0;
   const uint8_t* planes[3] = {};
   int row_bytes[3] = {};    ///< 0: no gap between rows
@@ -181,8 +181,12 @@ struct Picture {
   Yuv yuv = Yuv::bt601_full;
 };
 
+/// Other names of these.
+using Picture = Image;
+using PictureFormat = ImageFormat;
+
 enum class ColorOrder : int32_t {
-  none = PHONEBIT_COLOR_NONE,  ///< the file says nothing of pictures for this input
+  none = PHONEBIT_COLOR_NONE,  ///< the file says nothing of images for this input
   gray = PHONEBIT_COLOR_GRAY,
   rgb = PHONEBIT_COLOR_RGB,
   bgr = PHONEBIT_COLOR_BGR,
@@ -201,7 +205,7 @@ enum class Interpolation : int32_t {
   bicubic = PHONEBIT_INTERPOLATION_BICUBIC,
 };
 
-/// What a picture becomes before the network reads it (docs/preprocessing.md).
+/// What an image becomes before the network reads it (docs/preprocessing.md).
 struct Preprocessing {
   ColorOrder color_order = ColorOrder::none;
   Resize resize = Resize::stretch;
@@ -227,7 +231,7 @@ struct EnergyResult {
   double step_mj;  ///< the resolution; its share of energy_mj is the uncertainty
 };
 
-/// The caller's memory for the images of one tensor, one after the other. The memory must stay until the pass
+/// The caller's memory for the images of one tensor, one after the other. The memory must stay until the inference
 /// is done; a container must not change its size.
 struct Input : phonebit_input {
   Input(const void* memory, size_t size_bytes) : phonebit_input{memory, size_bytes} {}

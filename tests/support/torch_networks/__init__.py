@@ -1,7 +1,7 @@
 """Published binary networks in PyTorch, written here from the papers' formulas.
 
 Each family is a file and keeps its authors' way of writing quantizers: custom autograd functions,
-detach tricks, comparisons, ``where``. ``NETWORKS`` lists those that classify pictures, ``TASKS``
+detach tricks, comparisons, ``where``. ``NETWORKS`` lists those that classify images, ``TASKS``
 the others; PyTorch is imported only when one is built.
 """
 
@@ -40,7 +40,7 @@ class Entry:
             has a power of two of pixels, or few where a wide dense layer reads it; None: as
             published.
         sized: Whether the factory takes the side of the published network's input, too.
-        unit_input: Whether it reads pictures from 0 to 1 (in steps of 1/256) instead of centred
+        unit_input: Whether it reads images from 0 to 1 (in steps of 1/256) instead of centred
             ones.
     """
 
@@ -65,8 +65,8 @@ class Entry:
 
         shape = self.input_shape(small, kind)
         if self.unit_input:
-            return statistics.unit_pictures(shape, count, seed)
-        make = statistics.integer_pictures if kind == "dyadic" else statistics.pictures
+            return statistics.unit_images(shape, count, seed)
+        make = statistics.integer_images if kind == "dyadic" else statistics.images
         return make(shape, count, seed)
 
     def build(self, kind: Kind, seed: int, small: bool) -> nn.Module:

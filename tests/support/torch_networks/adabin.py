@@ -121,7 +121,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Three stages of binary blocks behind a real-valued 3x3 convolution."""
+    """Three stages of binary blocks after a real-valued 3x3 convolution."""
 
     def __init__(self, blocks: int) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ def _uniform(tensor: Tensor, rng: np.random.Generator, low: float, high: float) 
 
 
 class Shift(nn.Module):
-    """+ a number a channel."""
+    """+ a number per channel."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class FeedForward(nn.Module):
 
 
 class Normalised(nn.Module):
-    """A layer behind a layer norm."""
+    """A layer after a layer norm."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class Body(nn.Module):
 
 
 class BiSRNet(nn.Module):
-    """Reads the measurement's bands and behind them the mask's; sides are multiples of 8."""
+    """Reads the measurement's bands and after them the mask's; sides are multiples of 8."""
 
     def __init__(self, bands: int, stages: int) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """CNV for CIFAR-10 as FINN's examples train it with Brevitas: W1A1 and W1A2.
 
-The picture, 0..1, becomes 2x - 1 in 8 bits. Then convolutions without padding by signs, batch
+The image, 0..1, becomes 2x - 1 in 8 bits. Then convolutions without padding by signs, batch
 normalization (epsilon 1e-4) and the quantizer of the activations; dense layers likewise; the end is
 one scalar normalization of the ten sums. sign(0) is +1. Brevitas writes its quantizers with
 ``where``: a sign as where(x >= 0, 1, -1), k bits as a clamp of the rounded value.

@@ -66,7 +66,7 @@ STAGES = (
     ),
     ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
 )
-"""Widths of blocks 3a..3b, 4a..4e, 5a..5b: 1x1, reduce 3x3, 3x3, reduce 5x5, 5x5, behind pool."""
+"""Widths of blocks 3a..3b, 4a..4e, 5a..5b: 1x1, reduce 3x3, 3x3, reduce 5x5, 5x5, after pool."""
 
 
 class GoogLeNet(nn.Module):

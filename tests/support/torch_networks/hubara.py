@@ -1,7 +1,7 @@
 """BinaryNet's VGG-small for CIFAR-10 (Hubara et al., 2016), as its PyTorch users write it.
 
 Layers: convolution, [max-pool], batch normalization, hardtanh; then three binary dense layers and a
-logarithmic softmax. The layer that reads the picture has binary weights and real-valued inputs. A
+logarithmic softmax. The layer that reads the image has binary weights and real-valued inputs. A
 layer binarises what it reads, and adds its bias in place.
 """
 
@@ -17,7 +17,7 @@ def binarise(x: Tensor) -> Tensor:
 
 
 class BinarizeConv2d(nn.Conv2d):
-    """Convolution of signs by signs; of the picture's own values where there are 3 channels."""
+    """Convolution of signs by signs; of the image's own values where there are 3 channels."""
 
     def forward(self, input: Tensor) -> Tensor:
         if input.size(1) != 3:
@@ -38,7 +38,7 @@ class BinarizeLinear(nn.Linear):
 
 
 class VggSmall(nn.Module):
-    """128-128-P-256-256-P-512-512-P-1024-1024-10 for 32x32 pictures."""
+    """128-128-P-256-256-P-512-512-P-1024-1024-10 for 32x32 images."""
 
     def __init__(self, widths: tuple[int, int, int], dense: int, side: int) -> None:
         super().__init__()

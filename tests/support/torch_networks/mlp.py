@@ -1,7 +1,7 @@
 """BinaryConnect's and BinaryNet's multi-layer perceptron for MNIST (Courbariaux et al., 2016).
 
 Three hidden layers; each is a dense layer by signs, batch normalization and the sign, written as a
-comparison: 2 (x >= 0) - 1. The first reads real values. The output layer is binary, too.
+comparison: 2 (x >= 0) - 1. The first reads float values. The output layer is binary, too.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A point's coordinates are the channels of a sequence; layers of one step are shared by all points,
 and the largest value of each channel describes the cloud. Two things of the paper keep the signs
-behind that maximum from being all +1 and all layers' sums in range: a shift of the maximum
+after that maximum from being all +1 and all layers' sums in range: a shift of the maximum
 (entropy-maximising aggregation) and a learned factor a layer (layer-wise scale recovery).
 """
 
@@ -57,7 +57,7 @@ class BinaryLinear(nn.Linear):
 
 
 class ShiftedMax(nn.Module):
-    """The largest value over all points, minus a number a channel."""
+    """The largest value over all points, minus a number per channel."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

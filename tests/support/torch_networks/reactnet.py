@@ -38,7 +38,7 @@ class RPReLU(nn.Sequential):
 
 
 class RSign(nn.Sequential):
-    """Sign behind a learnable bias."""
+    """Sign after a learnable bias."""
 
     def __init__(self, channels: int) -> None:
         super().__init__(LearnableBias(channels), BinaryActivation())

@@ -100,7 +100,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Four stages of binary blocks behind a real-valued 3x3 convolution."""
+    """Four stages of binary blocks after a real-valued 3x3 convolution."""
 
     def __init__(self, widths: tuple[int, ...], blocks: int) -> None:
         super().__init__()
@@ -122,5 +122,5 @@ class ResNet(nn.Module):
 
 
 def resnet18(small: bool = False) -> nn.Module:
-    """The network for 3x32x32; small: the same pictures, fewer and narrower layers."""
+    """The network for 3x32x32; small: the same images, fewer and narrower layers."""
     return ResNet((16, 24, 32, 64), 1) if small else ResNet((64, 128, 256, 512), 2)

@@ -1,6 +1,6 @@
 """Made-up weights and statistics for a network: exact ones, or such as training would leave.
 
-Both calibrate: while the network runs once on given pictures, every batch normalization takes its
+Both calibrate: while the network runs once on given images, every batch normalization takes its
 mean from what it reads, because without that the signs of deep layers are all equal and a
 comparison shows little. A module with parameters that no rule here knows has a method
 ``set_statistics(rng, dyadic)``.
@@ -25,11 +25,11 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 REAL_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Linear)
 
 
-def pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
-    """Random pictures (count, C, H, W) or sequences (count, C, L), float32 of mean 0 and deviation
+def images(shape: Sequence[int], count: int, seed: int) -> Tensor:
+    """Random images (count, C, H, W) or sequences (count, C, L), float32 of mean 0 and deviation
     about 1.
 
-    Smooth at a scale of an eighth of the picture, as photographs are, with some noise.
+    Smooth at a scale of an eighth of the image, as photographs are, with some noise.
     """
     rng = np.random.default_rng(seed)
     channels, height, width = shape if len(shape) == 3 else (shape[0], 1, shape[1])
@@ -39,19 +39,19 @@ def pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
     return noisy.float().reshape(count, *shape)
 
 
-def integer_pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
+def integer_images(shape: Sequence[int], count: int, seed: int) -> Tensor:
     """The same as integers -8..8: their 4 bits leave room for exact sums."""
-    return (pictures(shape, count, seed) * 4).round().clamp(-8, 8)
+    return (images(shape, count, seed) * 4).round().clamp(-8, 8)
 
 
-def unit_pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
+def unit_images(shape: Sequence[int], count: int, seed: int) -> Tensor:
     """The same as multiples of 1/256 from 0 to 255/256."""
-    return (pictures(shape, count, seed) * 64 + 128).round().clamp(0, 255) / 256
+    return (images(shape, count, seed) * 64 + 128).round().clamp(0, 255) / 256
 
 
 @torch.no_grad()
 def dyadic_(module: nn.Module, calibration: Tensor, seed: int) -> nn.Module:
-    """Makes float32 arithmetic exact: all numbers are small dyadic fractions.
+    """Makes float32 arithmetic exact: all numbers are small exactly representable fractions.
 
     Latent weights have one magnitude 2^-k a filter, half of them negative for every tap: so mean
     magnitudes, centred weights and standard deviations are exact, too. Variances are such that
@@ -159,7 +159,7 @@ def _balanced_weights(shape: tuple[int, ...], rng: Rng) -> Values:
 def _sparse_weights(shape: tuple[int, ...], rng: Rng) -> Values:
     """Few taps: full kernels would fill 24 bits after three layers.
 
-    What reads the picture has 8 taps of +-1 or +-1/2, dense layers 8 and other convolutions two
+    What reads the image has 8 taps of +-1 or +-1/2, dense layers 8 and other convolutions two
     taps of +-1.
     """
     taps = math.prod(shape[1:])

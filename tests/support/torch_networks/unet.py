@@ -3,7 +3,7 @@
 Every 3x3 convolution is sign, convolution, batch normalization, + shortcut; a map that gets more
 channels is its own shortcut, twice. Maxima halve a map, a binary 2x2 transposed convolution doubles
 it, and the encoder's map of that size is concatenated. The first convolution, the one that halves
-the channels behind a concatenation, and the head are real-valued. The result is a map of scores.
+the channels after a concatenation, and the head are real-valued. The result is a map of scores.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BinaryUp(nn.ConvTranspose2d):
 
 
 class Block(nn.Module):
-    """Batch normalization behind a binary 3x3 convolution, + shortcut."""
+    """Batch normalization after a binary 3x3 convolution, + shortcut."""
 
     def __init__(self, before: int, width: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Block(nn.Module):
 
 
 class Up(nn.Module):
-    """Twice the size and half the channels, the encoder's map behind them, and two blocks."""
+    """Twice the size and half the channels, the encoder's map after them, and two blocks."""
 
     def __init__(self, before: int) -> None:
         super().__init__()

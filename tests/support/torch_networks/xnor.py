@@ -14,7 +14,7 @@ from torch import Tensor, autograd, nn
 
 
 class BinActive(autograd.Function):
-    """Sign of the input; beside it the channels' mean magnitude, which the networks do not use."""
+    """Sign of the input; besides, the channels' mean magnitude, which the networks do not use."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -110,7 +110,7 @@ def test_bench_prints_what_the_phone_measured_as_bench_does(
     done = android("bench", tiny_file)
     assert done.code == 0, done.err
     estimated = "Mali-G715"  # what a Pixel 8 has
-    for text in ("Pixel 8, Android 14", str(tiny_file), "median", "FPS", "canary", "conv",
+    for text in ("Pixel 8, Android 14", str(tiny_file), "median", "FPS", "noise probe", "conv",
                  estimated, "modelled, not measured"):  # fmt: skip
         assert text in done.out
     assert f"{measured_here['median_ms']:.3f} ms" in done.out

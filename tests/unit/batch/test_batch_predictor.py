@@ -28,32 +28,32 @@ def column(*items: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def test_every_form_of_images_gives_the_same_labels(u8_file: Path, pictures: list[Path]) -> None:
+def test_every_form_of_images_gives_the_same_labels(u8_file: Path, images: list[Path]) -> None:
     predictor = pickle.loads(pickle.dumps(BatchPredictor(u8_file, device="cpu", threads=2)))
-    levels = np.stack([np.asarray(Image.open(picture)) for picture in pictures])
+    levels = np.stack([np.asarray(Image.open(image)) for image in images])
     strided = np.repeat(levels, 2, axis=2)[:, :, ::2]
     strided.flags.writeable = False
-    contents = [picture.read_bytes() for picture in pictures]
+    contents = [image.read_bytes() for image in images]
     expected = Network.load(u8_file, device="cpu")(levels[..., None]).argmax(axis=1)
-    for images in (
-        np.array([str(picture) for picture in pictures]),
+    for form in (
+        np.array([str(image) for image in images]),
         column(*contents),
         column(*({"bytes": content, "path": None} for content in contents)),
         strided,
     ):
-        found = predictor({"image": images, "id": np.arange(len(images))})
+        found = predictor({"image": form, "id": np.arange(len(form))})
         assert found["class_index"].tolist() == expected.tolist()
-        assert found["id"].tolist() == list(range(len(images)))
-        assert ("image" in found) == (images.dtype.kind == "U")
+        assert found["id"].tolist() == list(range(len(form)))
+        assert ("image" in found) == (form.dtype.kind == "U")
         assert set(found["error"]) == {""}
     labels = predictor.network.labels
     assert found["class_name"].tolist() == [labels[index] for index in expected]
     assert np.all((found["probability"] > 0.1) & (found["probability"] <= 1))
 
 
-def test_broken_images_are_rows_with_their_error(u8_file: Path, pictures: list[Path]) -> None:
+def test_broken_images_are_rows_with_their_error(u8_file: Path, images: list[Path]) -> None:
     predictor = BatchPredictor(u8_file.read_bytes(), "picture", device="cpu", threads=1)
-    good = pictures[0].read_bytes()
+    good = images[0].read_bytes()
     odd = io.BytesIO()
     Image.new("LAB", (8, 8)).save(odd, "TIFF")
     batch = {

@@ -26,7 +26,7 @@ from pathlib import Path
 from phonebit.batch.pipeline import ActorsBatchPredictor
 
 class CrashingBatchPredictor(ActorsBatchPredictor):
-    # As if a picture's content ended the process that decodes it.
+    # As if an image's content ended the process that decodes it.
     def _read(self, images):
         contents = [Path(image).read_bytes() for image in images]
         if b"crash" in contents:
@@ -54,14 +54,14 @@ def small_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def test_a_killed_actor_and_an_interruption_lose_and_repeat_nothing(
-    u8_file: Path, pictures: list[Path], tmp_path: Path
+    u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
     import pyarrow.parquet as pq
 
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     (tmp_path / "broken").write_text("broken")
-    files = [*pictures, tmp_path / "broken"]
+    files = [*images, tmp_path / "broken"]
     for number in range(IMAGES):
         (source / f"{number}.png").symlink_to(files[number % len(files)])
     killed: list[int] = []
@@ -90,7 +90,7 @@ def test_a_killed_actor_and_an_interruption_lose_and_repeat_nothing(
     numbers = [int(Path(path).stem) for path in found["path"]]
     assert sorted(numbers) == list(range(IMAGES))
     broken = [n for n, error in zip(numbers, found["error"], strict=True) if error]
-    assert sorted(broken) == list(range(len(pictures), IMAGES, len(files)))
+    assert sorted(broken) == list(range(len(images), IMAGES, len(files)))
     classes: dict[int, set[int]] = {}
     for number, index in zip(numbers, found["class_index"], strict=True):
         classes.setdefault(number % len(files), set()).add(index)
@@ -122,8 +122,8 @@ def test_an_exception_in_an_actor_ends_the_batch(
         run_batch(str(tmp_path), tmp_path / "out", u8_file, options={}, workers=Workers())
 
 
-def test_a_picture_that_ends_its_worker_is_a_row_with_an_error(
-    u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_image_that_ends_its_worker_is_a_row_with_an_error(
+    u8_file: Path, images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow.parquet as pq
 
@@ -132,7 +132,7 @@ def test_a_picture_that_ends_its_worker_is_a_row_with_an_error(
     source.mkdir()
     (source / "4.png").write_bytes(b"crash")
     for number in {*range(24)} - {4}:
-        (source / f"{number}.png").symlink_to(pictures[number % len(pictures)])
+        (source / f"{number}.png").symlink_to(images[number % len(images)])
 
     def start() -> Any:
         return run_batch(str(source), out, u8_file, options={}, workers=Workers(batch=2))

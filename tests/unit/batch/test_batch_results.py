@@ -75,10 +75,10 @@ def test_folders_and_lists_name_images(tmp_path: Path) -> None:
 
 
 def test_without_ray_the_command_says_how_to_install_it(
-    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, u8_file: Path, images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    command = ("batch", u8_file, pictures[0].parent, "-o", tmp_path / "out")
+    command = ("batch", u8_file, images[0].parent, "-o", tmp_path / "out")
     assert "pip install 'phonebit[ray]'" in cli.refused(*command)
     assert "what boxes the output means" in cli.refused(*command, "--score", 0.5)
     gone = cli.refused("batch", u8_file, tmp_path / "gone", "-o", tmp_path / "out")

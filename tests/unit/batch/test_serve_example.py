@@ -59,17 +59,17 @@ def status(server: Any, *arguments: Any, **more: Any) -> int:
 
 
 def test_every_mistake_has_its_status(
-    example: Any, server: Any, pictures: list[Path], monkeypatch: pytest.MonkeyPatch
+    example: Any, server: Any, images: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd = io.BytesIO()
     Image.new("LAB", (8, 8)).save(odd, "TIFF")
-    assert status(server, "POST", [pictures[0].read_bytes()]) == 200
+    assert status(server, "POST", [images[0].read_bytes()]) == 200
     assert status(server, "POST", [b"no image"]) == 400
     assert status(server, "POST", [odd.getvalue()]) == 400
     assert status(server, "POST", [bytes(1 << 20)] * 33) == 413
     assert status(server, "GET", []) == 405
     assert status(server, "GET", [], "/health") == 200
-    monkeypatch.setattr(example, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(example, "MAX_SECONDS", 0.1)
     assert status(server, "POST", [b"a"] * 100, pause=0.05) == 408
 
 

@@ -364,7 +364,7 @@ class PlannedEngine(MadeUpEngine):
 
 
 class OnTheCpu(Network):
-    """A network on both processors, whose plan had its trial: the CPU does the GPU's part, too."""
+    """A network on both processors, after auto-selection: the CPU does the GPU's part, too."""
 
     @property
     def coexec(self) -> dict[str, Any]:

@@ -151,8 +151,8 @@ def test_predictions_are_judged_at_one_speed() -> None:
     assert row in tables.predictions_table(testbed)
 
 
-def test_what_is_attainable_has_launches_and_meetings() -> None:
-    """The first layer is cut; the second one would lose by its meeting."""
+def test_what_is_attainable_has_launches_and_synchronizations() -> None:
+    """The first layer is cut; the second one would lose by its synchronization."""
     single_us = {Processor.CPU: [90.0, 12.0], Processor.GPU: [40.0, 10.0]}
     costs = cast(StageCosts, SimpleNamespace(single_us=single_us, sharing=SharingCost(5.0)))
     first = 90 * 40 / (90 + 40 - 10) + 5

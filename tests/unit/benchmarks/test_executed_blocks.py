@@ -63,6 +63,6 @@ def test_what_ends_by_a_branch_stays() -> None:
         "14000000",
         "d4000001",
     ):
-        behind = Block("f", ("d65f03c0",))
-        found = Counter({(0x1FFC, Block("f", (last,))): 3, (0x2000, behind): 3})
-        assert joined(found) == {Block("f", (last,)): 3, behind: 3}
+        after = Block("f", ("d65f03c0",))
+        found = Counter({(0x1FFC, Block("f", (last,))): 3, (0x2000, after): 3})
+        assert joined(found) == {Block("f", (last,)): 3, after: 3}

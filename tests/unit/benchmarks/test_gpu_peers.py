@@ -1,4 +1,4 @@
-"""The GPU benchmark beside other engines: the float twin in their formats, document."""
+"""The GPU benchmark with other engines: the float twin in their formats, document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RNG = np.random.default_rng(11)
 def twin() -> Graph:
     """A float network with every kind of layer that the writers know."""
     net = NetworkBuilder("twin", "float", "leaky_relu")
-    x = net.conv("stem", net.picture(14, 14), 8, 3, stride=2, padding=(0, 0, 1, 1))
+    x = net.conv("stem", net.image(14, 14), 8, 3, stride=2, padding=(0, 0, 1, 1))
     x = net.activate("leaky", net.batch_norm("bn1", x))
     shortcut = net.max_pool("pool", x, 3, 2, 1)
     x = net.conv("depthwise", x, 8, 3, stride=2, padding=1, groups=8)
@@ -37,7 +37,7 @@ def twin() -> Graph:
     return net.done(net.dense("fc2", x, 5, bias=True))
 
 
-def pictures(graph: Graph, count: int = 1) -> np.ndarray:
+def images(graph: Graph, count: int = 1) -> np.ndarray:
     shape = (count, *graph.types[graph.inputs[0]].shape)
     return RNG.uniform(-1, 1, shape).astype(np.float32)
 
@@ -59,7 +59,7 @@ def test_ncnn_computes_what_the_source_graph_does(
     export.write(job, "ncnn")
     assert {path.name for path in tmp_path.iterdir()} == {
         "float.pt", "float.ncnn.param", "float.ncnn.bin"}  # fmt: skip
-    x = pictures(graph)
+    x = images(graph)
     net = ncnn.Net()
     net.opt.use_vulkan_compute = False
     net.opt.use_fp16_arithmetic = False
@@ -83,7 +83,7 @@ def test_tflite_file_computes_what_the_source_graph_does(mirrored: bool) -> None
 
     graph = twin()
     model = to_keras(fold_batch_norm(graph), mirrored)
-    x = pictures(graph)
+    x = images(graph)
     engine = tf.lite.Interpreter(
         model_content=tf.lite.TFLiteConverter.from_keras_model(model).convert()
     )
@@ -110,7 +110,7 @@ def test_onnx_file_computes_what_the_source_graph_does_and_names_its_layers(
     nodes = onnx.load(tmp_path / "twin.onnx").graph.node
     layers = {node.name for node in graph.nodes}
     assert {node.name.partition("/")[0] for node in nodes} <= layers
-    x = pictures(graph, 3)
+    x = images(graph, 3)
     session = onnxruntime.InferenceSession(
         tmp_path / "twin.onnx", providers=["CPUExecutionProvider"]
     )
@@ -125,7 +125,7 @@ def test_torch_module_computes_what_the_source_graph_does() -> None:
     graph = twin()
     from benchmarks.peers.formats.torch_format import FloatNetwork
 
-    x = pictures(graph, 3)
+    x = images(graph, 3)
     with torch.inference_mode():
         result = FloatNetwork(graph).eval()(torch.from_numpy(x).permute(0, 3, 1, 2))
     # Float32 in another order of sums; batch normalization folded.
@@ -167,7 +167,7 @@ def test_document_shows_times_ratios_and_reasons() -> None:
     assert "A CPU, 2 cores; A GPU, driver 580.1; commit abc; 2026-11-22: `python -m" in text
     assert "| PhoneBit | 0.25 (0.2) | 0.25 (0.2) |" in text
     assert "| ncnn | 3.5 **14x** | 3.5 **14x** |" in text
-    assert "| ncnn | 0.286 | 0.286 |" in text  # thousands of pictures a second at batch 8
+    assert "| ncnn | 0.286 | 0.286 |" in text  # thousands of images per second at batch 8
     assert "| LiteRT |  | failed |" in text
     assert "- LiteRT failed on VGG16: `start: RuntimeError: no adapter`" in text
     assert "| AlexNet | PhoneBit | 0.50 | 9.50 | 14, then 0 | 512 |" in text
@@ -229,7 +229,7 @@ def test_operator_without_a_layer_in_pytorch_is_an_error_that_names_it() -> None
     from benchmarks.peers.formats.torch_format import FloatNetwork
 
     net = NetworkBuilder("signs", "binary")
-    x = net.conv("conv", net.picture(6, 6), 4, 3)
+    x = net.conv("conv", net.image(6, 6), 4, 3)
     graph = net.done(net.activate("sign", net.batch_norm("bn", x)))
     with pytest.raises(ConversionError, match="sign"):
         FloatNetwork(graph)

@@ -31,9 +31,9 @@ def test_the_unfused_network_computes_the_same_bits(tmp_path: Path, name: str) -
     fused = network(converted(name).content, tmp_path / "fused.pbit")
     unfused = network(unfused_network(name), tmp_path / "unfused.pbit")
     assert len(unfused.layers) > 1.5 * len(fused.layers)
-    picture = random_inputs(fused.inputs, 1)
+    image = random_inputs(fused.inputs, 1)
     binary = sum(layer.binary for layer in fused.layers)
-    assert per_layer.check_equal(fused, unfused, picture) > binary
+    assert per_layer.check_equal(fused, unfused, image) > binary
 
 
 def test_every_layer_is_an_op_of_its_own_without_fusion(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_the_twin_has_its_batch_normalizations_folded(tmp_path: Path) -> None:
     assert len(whole) - len(content) == pytest.approx(4 * channels - shared, abs=512)
     folded = network(content, tmp_path / "folded.pbit")
     unfolded = network(whole, tmp_path / "whole.pbit")
-    picture = random_inputs(folded.inputs, 1)["picture"]
-    expected, got = unfolded(picture), folded(picture)
+    image = random_inputs(folded.inputs, 1)["picture"]
+    expected, got = unfolded(image), folded(image)
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
     assert read_graph(tmp_path / "folded.pbit").inputs == ["picture"]
 
@@ -108,7 +108,7 @@ def test_candidates_take_turns() -> None:
 
 
 class FakePeer:
-    """Its nodes take a millisecond more in each pass."""
+    """Its nodes take a millisecond more in each inference."""
 
     passes = 0.0
 
@@ -128,9 +128,9 @@ def test_a_peer_that_does_not_start_says_why(
 ) -> None:
     writer = SimpleNamespace(save_onnx=lambda graph, path: path.touch())
     monkeypatch.setitem(sys.modules, "benchmarks.peers.formats.torch_format", writer)
-    picture = np.zeros((1, 4, 4, 3), np.float32)
+    image = np.zeros((1, 4, 4, 3), np.float32)
     options = SimpleNamespace(device="cpu", threads=1, peer_python=str(tmp_path / "python"))
-    peers, failures = per_layer._start_peers(options, tmp_path, picture)
+    peers, failures = per_layer._start_peers(options, tmp_path, image)
     assert peers == {}
     assert set(failures) == set(per_layer.PEER_ENGINES)
     assert "cannot be started" in failures["openvino"]
@@ -138,7 +138,7 @@ def test_a_peer_that_does_not_start_says_why(
 
 @pytest.fixture
 def results() -> dict[str, Any]:
-    """Made-up results: float 40 ms a layer, fused 1, unfused 2, the peer 20."""
+    """Made-up results: float 40 ms per layer, fused 1, unfused 2, the peer 20."""
     engines = {
         name: {
             "title": title,

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.paper``: parts are measured or say why not, beside the paper's numbers."""
+"""``benchmarks.paper``: parts are measured, next to the paper's numbers, or say why not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_part_is_measured_by_its_own_command(tmp_path: Path) -> None:
     assert "yolov2_tiny, PhoneBit, binary: " in text or "counter: " in text
 
 
-def test_the_page_has_the_papers_numbers_beside_ours(
+def test_the_page_has_the_papers_numbers_next_to_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The benchmark beside other engines, with workers that behave and workers that do not."""
+"""The benchmark with other engines, with workers that behave and workers that do not."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def write_worker(folder: Path, patch: pytest.MonkeyPatch, text: str = WORKER) ->
 
 
 def task(folder: Path, variant: str = "") -> dict[str, Any]:
-    picture = folder / "picture.npy"
-    np.save(picture, np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3))
+    image = folder / "picture.npy"
+    np.save(image, np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3))
     model = folder / "network.bin"
     model.write_bytes(b"12345")
     (folder / "libengine.so.1").write_bytes(bytes(100))
-    return {"model": str(model), "picture": str(picture), "threads": 1, "cores": [],
+    return {"model": str(model), "picture": str(image), "threads": 1, "cores": [],
             "variant": variant}  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_a_crash_names_the_signal_and_the_last_words(module: str, tmp_path: Path
             worker.ask("run 0 0", PATIENCE_S)
 
 
-def test_an_exception_in_a_pass_is_the_reason(module: str, tmp_path: Path) -> None:
+def test_an_exception_in_an_inference_is_the_reason(module: str, tmp_path: Path) -> None:
     worker = WorkerProcess(module, task(tmp_path, "error"), PATIENCE_S)
     worker.ask("batch 1", PATIENCE_S)
     with pytest.raises(WorkerError, match="ValueError: the third pass"):
@@ -190,11 +190,11 @@ def test_engines_take_turns_until_the_time_is_used_up() -> None:
 
     candidates = {"a": turn("a"), "b": turn("b")}
     rounds = take_turns(
-        candidates, 5, most=40, budget_s=12, noise_ms=times(1.0), clock=lambda: next(clock)
+        candidates, 5, maximum=40, budget_s=12, noise_ms=times(1.0), clock=lambda: next(clock)
     )
     assert order == ["a", "b"] * len(rounds.noise_ms)
     assert 5 < len(rounds.noise_ms) < 40
-    assert len(take_turns(candidates, 5, most=40, noise_ms=times(1.0)).noise_ms) == 5
+    assert len(take_turns(candidates, 5, maximum=40, noise_ms=times(1.0)).noise_ms) == 5
 
 
 def test_a_failing_engine_leaves_and_the_others_go_on() -> None:

@@ -20,7 +20,7 @@ from phonebit.models.networks.builder import Form, NetworkBuilder
 def small_network(form: Form) -> Graph:
     """Uneven pads, pools of signs, a dense layer: what the paper's networks have."""
     net = NetworkBuilder("small", form, "leaky_relu")
-    x = net.conv("conv1", net.picture(18, 18), 32, 3, stride=1, padding=1)
+    x = net.conv("conv1", net.image(18, 18), 32, 3, stride=1, padding=1)
     x = net.activate("sign1", net.batch_norm("bn1", x, pool=9))
     x = net.max_pool("pool1", x, 3, 2, padding=1)
     x = net.conv("conv2", x, 64, 3, padding=1)
@@ -34,10 +34,10 @@ def small_network(form: Form) -> Graph:
 
 
 def expected(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """A picture and what the network makes of it, flat."""
-    picture = np.random.default_rng(3).uniform(-1, 1, (1, 18, 18, 3)).astype(np.float32)
-    result = interpreter.run(graph, {graph.inputs[0]: picture})
-    return picture, result[graph.outputs[0]].reshape(-1)
+    """An image and what the network makes of it, flat."""
+    image = np.random.default_rng(3).uniform(-1, 1, (1, 18, 18, 3)).astype(np.float32)
+    result = interpreter.run(graph, {graph.inputs[0]: image})
+    return image, result[graph.outputs[0]].reshape(-1)
 
 
 def assert_close(result: np.ndarray, reference: np.ndarray) -> None:
@@ -55,9 +55,9 @@ def test_the_keras_model_computes_what_the_graph_means(form: Form) -> None:
     from benchmarks.peers.formats.source_graphs import fold_batch_norm
 
     graph = small_network(form)
-    picture, reference = expected(graph)
+    image, reference = expected(graph)
     model = to_keras(graph if form == "binary" else fold_batch_norm(graph))
-    assert_close(model.predict(picture, verbose=0), reference)
+    assert_close(model.predict(image, verbose=0), reference)
 
 
 @pytest.mark.framework
@@ -66,9 +66,9 @@ def test_larq_compute_engine_runs_the_keras_model() -> None:
     from benchmarks.peers.formats.keras_format import to_keras
 
     graph = small_network("binary")
-    picture, reference = expected(graph)
+    image, reference = expected(graph)
     network = lce.testing.Interpreter(lce.convert_keras_model(to_keras(graph)))
-    assert_close(network.predict(picture), reference)
+    assert_close(network.predict(image), reference)
 
 
 @pytest.mark.torch
@@ -81,13 +81,13 @@ def test_openvino_computes_what_the_binary_graph_means() -> None:
     assert isinstance(conv, Conv2D)
     conv.weights = conv.weights * np.linspace(0.5, 2, len(conv.weights))[:, None, None, None]
     conv.weights = conv.weights.astype(np.float32)
-    picture, reference = expected(graph)
+    image, reference = expected(graph)
     model = to_openvino(graph)
     kinds = [op.get_type_name() for op in model.get_ops()]
     assert kinds.count("BinaryConvolution") == 3  # conv2, conv3, fc4
     settings = {"INFERENCE_PRECISION_HINT": "f32"}  # else bf16 where the processor has it
     compiled = openvino.Core().compile_model(model, "CPU", settings)
-    assert_close(compiled(picture.transpose(0, 3, 1, 2).copy())[0], reference)
+    assert_close(compiled(image.transpose(0, 3, 1, 2).copy())[0], reference)
 
 
 def test_networks_of_binary_first_layers_read_levels(

@@ -102,7 +102,7 @@ def test_convert_json_is_the_report(cli: Cli, checkpoint: Path, tmp_path: Path) 
     assert read_graph(target).labels == [f"c{i}" for i in range(10)]
 
 
-def test_convert_writes_beside_its_source_by_default(
+def test_convert_writes_next_to_its_source_by_default(
     cli: Cli, checkpoint: Path, tmp_path: Path
 ) -> None:
     source = shutil.copy(checkpoint, tmp_path / "net.h5")
@@ -126,11 +126,11 @@ def test_inspect_shows_every_layer(cli: Cli, u8_file: Path) -> None:
     assert sum(layer["macs"] for layer in document["layers"]) == document["macs"]
 
 
-def test_run_classifies_pictures(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:
-    done = cli("run", u8_file, *pictures[:3], "--top", 3, "--json", "--threads", 1)
+def test_run_classifies_images(cli: Cli, u8_file: Path, images: list[Path]) -> None:
+    done = cli("run", u8_file, *images[:3], "--top", 3, "--json", "--threads", 1)
     assert done.code == 0, done.err
     results = done.document["results"]
-    assert [result["image"] for result in results] == [str(path) for path in pictures[:3]]
+    assert [result["image"] for result in results] == [str(path) for path in images[:3]]
     for result in results:
         probabilities = [guess["probability"] for guess in result["top"]]
         assert len(probabilities) == 3
@@ -142,38 +142,38 @@ def test_run_classifies_pictures(cli: Cli, u8_file: Path, pictures: list[Path]) 
 
 
 def test_run_takes_folders_patterns_and_standard_input(
-    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, u8_file: Path, images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = pictures[0].parent
+    folder = images[0].parent
     odd = tmp_path / "[0].png"  # a name, though it could be a pattern
-    odd.write_bytes(pictures[0].read_bytes())
+    odd.write_bytes(images[0].read_bytes())
     named = [folder, folder / "*boot.png", odd, "-"]
-    boots = [path for path in pictures if path.stem.endswith("boot")]
-    image = SimpleNamespace(buffer=io.BytesIO(pictures[0].read_bytes()))
+    boots = [path for path in images if path.stem.endswith("boot")]
+    image = SimpleNamespace(buffer=io.BytesIO(images[0].read_bytes()))
     monkeypatch.setattr("sys.stdin", image)
     results = cli("run", u8_file, *named, "--json").document["results"]
     found = [result["image"] for result in results]
-    assert found == [*map(str, [*pictures, *boots, odd]), "-"]
+    assert found == [*map(str, [*images, *boots, odd]), "-"]
     assert results[-1]["top"] == results[-2]["top"] == results[0]["top"]
     assert "no file matches this pattern" in cli.refused("run", u8_file, folder / "*.jpg")
     (tmp_path / "empty").mkdir()
     assert "no images in this folder" in cli.refused("run", u8_file, tmp_path / "empty")
 
 
-def test_run_prints_classes_for_people(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:
-    done = cli("run", u8_file, pictures[0], "--device", "cpu:scalar")
+def test_run_prints_classes_for_people(cli: Cli, u8_file: Path, images: list[Path]) -> None:
+    done = cli("run", u8_file, images[0], "--device", "cpu:scalar")
     assert done.code == 0
-    assert pictures[0].name in done.out.replace("\n", "")
+    assert images[0].name in done.out.replace("\n", "")
     assert "%" in done.out
     assert "cpu:scalar" in done.out
 
 
 def test_run_resizes_and_greys_and_says_so(
-    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path
+    cli: Cli, u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    with Image.open(pictures[0]) as image:
+    with Image.open(images[0]) as image:
         image.convert("RGB").resize((56, 56), Image.Resampling.NEAREST).save(tmp_path / "big.png")
-    same = cli("run", u8_file, pictures[0], "--json").document["results"][0]
+    same = cli("run", u8_file, images[0], "--json").document["results"][0]
     result = cli("run", u8_file, tmp_path / "big.png", "--json").document["results"][0]
     assert result["changes"] == ["converted from RGB to L", "resized from 56x56 to 28x28"]
     assert result["top"][0]["label"] == same["top"][0]["label"]
@@ -181,11 +181,11 @@ def test_run_resizes_and_greys_and_says_so(
 
 
 def test_run_needs_a_range_for_real_valued_inputs(
-    cli: Cli, f32_file: Path, u8_file: Path, pictures: list[Path]
+    cli: Cli, f32_file: Path, u8_file: Path, images: list[Path]
 ) -> None:
-    assert "--input-range" in cli.refused("run", f32_file, pictures[0])
-    done = cli("run", f32_file, pictures[0], "--input-range=-1,1", "--json")
-    expected = cli("run", u8_file, pictures[0], "--json").document["results"][0]["top"][0]
+    assert "--input-range" in cli.refused("run", f32_file, images[0])
+    done = cli("run", f32_file, images[0], "--input-range=-1,1", "--json")
+    expected = cli("run", u8_file, images[0], "--json").document["results"][0]["top"][0]
     guess = done.document["results"][0]["top"][0]
     assert guess["index"] == expected["index"]
     assert guess["probability"] == pytest.approx(expected["probability"], abs=1e-4)
@@ -205,10 +205,10 @@ def test_verify_passes_with_code_0(cli: Cli, checkpoint: Path, u8_file: Path) ->
 @pytest.mark.parametrize("command", ["run", "verify", "bench"])
 @pytest.mark.parametrize("limit", ["--max-memory", "--max-work"])
 def test_limits_of_a_file_are_the_callers(
-    cli: Cli, checkpoint: Path, u8_file: Path, pictures: list[Path], command: str, limit: str
+    cli: Cli, checkpoint: Path, u8_file: Path, images: list[Path], command: str, limit: str
 ) -> None:
     files = {
-        "run": [u8_file, pictures[0]],
+        "run": [u8_file, images[0]],
         "verify": [checkpoint, u8_file, "--samples", 1, "--interpreter"],
         "bench": [u8_file, "--runs", 1],
     }
@@ -233,11 +233,11 @@ def test_verify_finds_damage_with_code_1(
     assert f"first mismatch at layer '{node.name}'" in " ".join(done.out.split())
 
 
-def test_verify_reads_pictures_and_archives(
-    cli: Cli, checkpoint: Path, u8_file: Path, pictures: list[Path], tmp_path: Path
+def test_verify_reads_images_and_archives(
+    cli: Cli, checkpoint: Path, u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
     options = ("--samples", 3, "--interpreter", "--json")
-    folder = cli("verify", checkpoint, u8_file, "--inputs", pictures[0].parent, *options)
+    folder = cli("verify", checkpoint, u8_file, "--inputs", images[0].parent, *options)
     assert (folder.code, folder.document["samples"]) == (0, 3)
     np.savez(tmp_path / "x.npz", anything=np.zeros((4, 28, 28, 1), np.uint8))
     archive = cli("verify", checkpoint, u8_file, "--inputs", tmp_path / "x.npz", *options)
@@ -254,10 +254,10 @@ def test_bench_measures(cli: Cli, u8_file: Path) -> None:
     assert document["canary"]["p90_over_min"] >= 1.0
     text = cli("bench", u8_file, *options).out
     assert "median" in text
-    assert "canary" in text
+    assert "noise probe" in text
 
 
-def test_devices_name_the_serving_isa(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_name_the_isa_in_use(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     document = cli("devices", "--json").document
     supported = [isa["name"] for isa in document["isas"] if isa["supported"]]
     assert "scalar" in supported

@@ -36,26 +36,26 @@ def test_a_missing_file_a_folder_and_a_truncated_file(
         assert "cut.pbit" in cli.refused(command, cut)
 
 
-def test_a_picture_where_a_network_should_be(cli: Cli, pictures: list[Path]) -> None:
-    assert pictures[0].name in cli.refused("run", pictures[0], pictures[0])
+def test_an_image_where_a_network_should_be(cli: Cli, images: list[Path]) -> None:
+    assert images[0].name in cli.refused("run", images[0], images[0])
 
 
-def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path) -> None:
+def test_unreadable_images(cli: Cli, u8_file: Path, images: list[Path], tmp_path: Path) -> None:
     text = tmp_path / "text.png"
     text.write_text("no image")
     assert "not an image" in cli.refused("run", u8_file, text)
     cut = tmp_path / "cut.png"
-    cut.write_bytes(pictures[0].read_bytes()[:100])
+    cut.write_bytes(images[0].read_bytes()[:100])
     assert "cut.png" in cli.refused("run", u8_file, cut)
     assert "no such file" in cli.refused("run", u8_file, tmp_path / "none.png")
 
 
-def test_broken_pictures_among_others_are_listed(
-    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path
+def test_broken_images_among_others_are_listed(
+    cli: Cli, u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
     for name in ("a", "d"):
-        (tmp_path / f"{name}.png").write_bytes(pictures[0].read_bytes())
-    (tmp_path / "b.png").write_bytes(pictures[0].read_bytes()[:100])
+        (tmp_path / f"{name}.png").write_bytes(images[0].read_bytes())
+    (tmp_path / "b.png").write_bytes(images[0].read_bytes()[:100])
     Image.new("LAB", (8, 8)).save(tmp_path / "c.tif")
     Image.new("L", (1, 65535)).save(tmp_path / "e.png")
     done = cli("run", u8_file, tmp_path)
@@ -67,18 +67,18 @@ def test_broken_pictures_among_others_are_listed(
     assert results[0]["top"] == results[3]["top"]
 
 
-def test_an_empty_name_is_no_picture(cli: Cli, u8_file: Path) -> None:
+def test_an_empty_name_is_no_image(cli: Cli, u8_file: Path) -> None:
     assert "without a name" in cli.refused("run", u8_file, "")
 
 
 def test_characters_that_an_encoding_lacks_are_escaped(
-    u8_file: Path, pictures: list[Path], tmp_path: Path
+    u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    picture = tmp_path / "ä.png"
-    picture.write_bytes(pictures[0].read_bytes())
+    image = tmp_path / "ä.png"
+    image.write_bytes(images[0].read_bytes())
     for arguments, shown in (([], r"\xe4.png"), (["--json"], r"\u00e4.png")):
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "phonebit", "run", u8_file, picture, *arguments],
+            [sys.executable, "-P", "-m", "phonebit", "run", u8_file, image, *arguments],
             capture_output=True,
             env=os.environ | {"PYTHONIOENCODING": "ascii"},
         )
@@ -86,7 +86,7 @@ def test_characters_that_an_encoding_lacks_are_escaped(
         assert shown in done.stdout.decode("ascii")
 
 
-def test_a_closed_standard_input_is_no_picture(
+def test_a_closed_standard_input_is_no_image(
     cli: Cli, u8_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _standard_input.cache_clear()
@@ -116,8 +116,8 @@ def test_a_file_name_is_never_markup(cli: Cli, u8_file: Path, tmp_path: Path) ->
     assert "[bold]x[/].png" in cli.refused("run", u8_file, tmp_path / "[bold]x[/].png")
 
 
-def test_unknown_devices(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:
-    assert "gpu:999" in cli.refused("run", u8_file, pictures[0], "--device", "gpu:999")
+def test_unknown_devices(cli: Cli, u8_file: Path, images: list[Path]) -> None:
+    assert "gpu:999" in cli.refused("run", u8_file, images[0], "--device", "gpu:999")
     assert "cpu:scalar" in cli.refused("bench", u8_file, "--device", "npu")
 
 
@@ -235,7 +235,7 @@ def test_bad_verification_inputs(
     cli: Cli, checkpoint: Path, u8_file: Path, f32_file: Path, tmp_path: Path
 ) -> None:
     def refused(array: np.ndarray[Any, Any], file: Path = u8_file) -> str:
-        np.savez(tmp_path / "x.npz", picture=array)
+        np.savez(tmp_path / "x.npz", image=array)
         options = ("--inputs", tmp_path / "x.npz", "--interpreter")
         return cli.refused("verify", checkpoint, file, *options)
 

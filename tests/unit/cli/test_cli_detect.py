@@ -16,7 +16,7 @@ from support.detector_graph import CELL, SIDE, cell_detector
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 DIM = 20
-"""Scale of the image below beside the network's input: 1280 x 640 is letterboxed to 64 x 32."""
+"""Scale of the image below and the network's input: 1280 x 640 is letterboxed to 64 x 32."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Path:
+def image(tmp_path: Path) -> Path:
     """1280x640, in the middle half of the input: a red and a blue cell."""
     levels = np.zeros((SIDE // 2 * DIM, SIDE * DIM, 3), np.uint8)
     cell = CELL * DIM
@@ -38,10 +38,10 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def test_boxes_are_those_of_the_picture_as_it_was_given(
-    cli: Cli, detector: Path, picture: Path
+def test_boxes_are_those_of_the_image_as_it_was_given(
+    cli: Cli, detector: Path, image: Path
 ) -> None:
-    done = cli("run", detector, picture, "--device", "cpu", "--json")
+    done = cli("run", detector, image, "--device", "cpu", "--json")
     assert (done.code, done.document["task"]) == (0, "detect")
     (result,) = done.document["results"]
     found = {item["label"]: item for item in result["detections"]}
@@ -55,14 +55,14 @@ def test_boxes_are_those_of_the_picture_as_it_was_given(
 
 
 def test_the_drawing_shows_boxes_and_labels(
-    cli: Cli, detector: Path, picture: Path, tmp_path: Path
+    cli: Cli, detector: Path, image: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "boxes.png"
-    target.write_bytes(picture.read_bytes())
-    done = cli("run", detector, picture, "-o", target, "--device", "cpu")
+    target.write_bytes(image.read_bytes())
+    done = cli("run", detector, image, "-o", target, "--device", "cpu")
     assert done.code == 0
     assert "red thing" in done.out and "100.0 %" in done.out and "drawn into" in done.out
-    before, after = (np.asarray(Image.open(path).convert("RGB")) for path in (picture, target))
+    before, after = (np.asarray(Image.open(path).convert("RGB")) for path in (image, target))
     assert after.shape == before.shape
     cell = CELL * DIM
     for index, (left, top) in enumerate([(cell, 0), (3 * cell, cell)]):
@@ -79,14 +79,14 @@ def test_the_drawing_shows_boxes_and_labels(
     assert (after[untouched] == before[untouched]).all()
 
 
-def test_several_pictures_go_into_a_folder(
-    cli: Cli, detector: Path, picture: Path, tmp_path: Path
+def test_several_images_go_into_a_folder(
+    cli: Cli, detector: Path, image: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.jpg"
     Image.new("RGB", (50, 40)).save(other)
     folder = tmp_path / "drawings"
     folder.mkdir()
-    done = cli("run", detector, picture, other, "-o", folder, "--device", "cpu")
+    done = cli("run", detector, image, other, "-o", folder, "--device", "cpu")
     assert (done.code, "nothing found" in done.out) == (0, True)
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "scene.png"]
 
@@ -104,43 +104,43 @@ def test_limits_decide_what_is_found(cli: Cli, detector: Path, tmp_path: Path) -
     assert (count(), count("--score", 0.51), count("--score", 0.49)) == (1, 0, 1)
 
 
-def test_other_ways_to_resize_are_undone_too(cli: Cli, tmp_path: Path, picture: Path) -> None:
+def test_other_ways_to_resize_are_undone_too(cli: Cli, tmp_path: Path, image: Path) -> None:
     path = tmp_path / "stretched.pbit"
     path.write_bytes(to_bytes(cell_detector(Resize.STRETCH)))
-    done = cli("run", path, picture, "--device", "cpu", "--json")
+    done = cli("run", path, image, "--device", "cpu", "--json")
     boxes = {item["label"]: item["box"] for item in done.document["results"][0]["detections"]}
     width = SIDE * DIM
     assert boxes["red thing"][0] == width / 4 and boxes["red thing"][2] == width / 2
 
 
-def test_what_is_no_detector_is_refused(cli: Cli, tiny_file: Path, picture: Path) -> None:
-    text = cli.refused("run", tiny_file, picture, "--task", "detect")
+def test_what_is_no_detector_is_refused(cli: Cli, tiny_file: Path, image: Path) -> None:
+    text = cli.refused("run", tiny_file, image, "--task", "detect")
     assert "does not say what boxes" in text and "--detection" in text
 
 
-def test_a_detector_is_no_classifier(cli: Cli, detector: Path, picture: Path) -> None:
-    assert "no image classifier" in cli.refused("run", detector, picture, "--task", "classify")
+def test_a_detector_is_no_classifier(cli: Cli, detector: Path, image: Path) -> None:
+    assert "no image classifier" in cli.refused("run", detector, image, "--task", "classify")
 
 
 def test_flags_of_the_other_task_are_refused(
-    cli: Cli, detector: Path, tiny_file: Path, picture: Path
+    cli: Cli, detector: Path, tiny_file: Path, image: Path
 ) -> None:
-    assert "--top is for classifiers" in cli.refused("run", detector, picture, "--top", 3)
-    text = cli.refused("run", tiny_file, picture, "--score", 0.5, "-o", "x.png")
+    assert "--top is for classifiers" in cli.refused("run", detector, image, "--top", 3)
+    text = cli.refused("run", tiny_file, image, "--score", 0.5, "-o", "x.png")
     assert "-o, --score is for detectors" in text
 
 
 def test_places_that_cannot_be_drawn_into_are_refused(
-    cli: Cli, detector: Path, picture: Path, tmp_path: Path
+    cli: Cli, detector: Path, image: Path, tmp_path: Path
 ) -> None:
     for name in ("boxes", "boxes.txt"):
-        text = cli.refused("run", detector, picture, "-o", tmp_path / name)
+        text = cli.refused("run", detector, image, "-o", tmp_path / name)
         assert "cannot draw into a file of this kind" in text
-    text = cli.refused("run", detector, picture, picture, "-o", tmp_path / "none.png")
+    text = cli.refused("run", detector, image, image, "-o", tmp_path / "none.png")
     assert "several images need a folder" in text
-    assert "one file" in cli.refused("run", detector, picture, picture, "-o", tmp_path)
+    assert "one file" in cli.refused("run", detector, image, image, "-o", tmp_path)
     missing = tmp_path / "none" / "boxes.png"
-    done = cli("run", detector, picture, "-o", missing, "--json", "--device", "cpu")
+    done = cli("run", detector, image, "-o", missing, "--json", "--device", "cpu")
     assert done.code == 2 and "cannot be written" in done.err
 
 

@@ -1,4 +1,4 @@
-"""``phonebit eval``: data sets in every form, the source beside the file, what is refused."""
+"""``phonebit eval``: data sets in every form, the source next to the file, what is refused."""
 
 from __future__ import annotations
 
@@ -20,25 +20,23 @@ WRONG = {"ankle_boot", "t_shirt"}
 """Classes of which the network has one of the two images wrong."""
 
 
-def label_of(picture: Path) -> str:
-    return picture.stem.partition("_")[2]
+def label_of(image: Path) -> str:
+    return image.stem.partition("_")[2]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, pictures: list[Path]) -> Path:
+def folder(tmp_path: Path, images: list[Path]) -> Path:
     """A folder per class, one spelt otherwise, and a broken image."""
     root = tmp_path / "data"
-    for picture in pictures:
-        target = root / label_of(picture).replace("t_shirt", "T-Shirt")
+    for image in images:
+        target = root / label_of(image).replace("t_shirt", "T-Shirt")
         target.mkdir(parents=True, exist_ok=True)
-        shutil.copy(picture, target)
+        shutil.copy(image, target)
     (root / "coat" / "broken.png").write_text("no image")
     return root
 
 
-def test_folder_with_the_source_beside(
-    cli: Cli, u8_file: Path, folder: Path, checkpoint: Path
-) -> None:
+def test_folder_with_the_source(cli: Cli, u8_file: Path, folder: Path, checkpoint: Path) -> None:
     done = cli("eval", u8_file, folder, "--source", checkpoint, "--device", "cpu", "--json")
     assert done.code == 0, done.err
     found = done.document
@@ -56,14 +54,14 @@ def test_folder_with_the_source_beside(
 
 
 def test_every_form_of_data_gives_the_same(
-    cli: Cli, u8_file: Path, f32_file: Path, pictures: list[Path], tmp_path: Path
+    cli: Cli, u8_file: Path, f32_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    labels = (pictures[0].parents[1] / "labels.txt").read_text().split()
-    levels = np.stack([np.asarray(Image.open(picture)) for picture in pictures])
-    classes = np.array([labels.index(label_of(picture)) for picture in pictures])
-    lines = [f'"{picture}",{label_of(picture)}' for picture in pictures]
+    labels = (images[0].parents[1] / "labels.txt").read_text().split()
+    levels = np.stack([np.asarray(Image.open(image)) for image in images])
+    classes = np.array([labels.index(label_of(image)) for image in images])
+    lines = [f'"{image}",{label_of(image)}' for image in images]
     (tmp_path / "named.csv").write_text("\n".join(["image,class", *lines]))
-    lines = [f"{picture},{number}" for picture, number in zip(pictures, classes, strict=True)]
+    lines = [f"{image},{number}" for image, number in zip(images, classes, strict=True)]
     (tmp_path / "numbered.csv").write_text("\n".join(lines))
     np.savez(tmp_path / "levels.npz", x_train=levels[:3], y_train=classes[:3], x_test=levels,
              y_test=np.eye(10)[classes])  # fmt: skip
@@ -175,7 +173,7 @@ def test_nothing_but_broken_images(cli: Cli, tiny_file: Path, tmp_path: Path) ->
 
 
 @pytest.mark.torch
-def test_pytorch_beside_the_file(tmp_path: Path) -> None:
+def test_pytorch_next_to_the_file(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 6)).eval()

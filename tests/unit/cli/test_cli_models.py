@@ -52,7 +52,7 @@ def test_a_trained_network_is_written_with_preprocessing_and_labels(
     assert network.labels == LABELS
     if not network.detection:
         with model_folder() as folder:
-            images = sorted((folder / "pictures").glob("*.png"))
+            images = sorted((folder / "images").glob("*.png"))
             document = cli("run", f"{name}.pbit", "--device", "cpu", "--json", *images).document
         best = [image["top"][0]["label"] for image in document["results"]]
         assert sum(map(str.__eq__, best, map(true_label, images))) >= 17

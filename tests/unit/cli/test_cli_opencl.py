@@ -88,7 +88,7 @@ def test_devices_shows_capabilities_and_kernels(cli: Cli, monkeypatch: pytest.Mo
     done = cli("devices")
     assert done.code == 0, done.err
     for text in (
-        "gpu:0  Imaginary [GPU]  serves", "gpu:1  Other\n", "imaginary/unknown", "has images",
+        "gpu:0  Imaginary [GPU]  in use", "gpu:1  Other\n", "imaginary/unknown", "has images",
         "lacks command buffer", "binary_conv2d window", "bconv2d_tiled TILE_PIXELS=2", "8.00 GB",
         "12 compute units at 900 MHz", "serves device cpu",
     ):  # fmt: skip
@@ -185,17 +185,15 @@ def test_devices_lists_the_real_device(cli: Cli, gpu: str, opencl_queue: Any) ->
     assert device["name"] in cli("devices").out
 
 
-def test_run_gives_the_same_classes(
-    cli: Cli, gpu: str, u8_file: Path, pictures: list[Path]
-) -> None:
-    done = cli("run", u8_file, *pictures[:3], "--device", gpu, "--json")
+def test_run_gives_the_same_classes(cli: Cli, gpu: str, u8_file: Path, images: list[Path]) -> None:
+    done = cli("run", u8_file, *images[:3], "--device", gpu, "--json")
     assert done.code == 0, done.err
-    expected = cli("run", u8_file, *pictures[:3], "--device", "cpu", "--json").document
+    expected = cli("run", u8_file, *images[:3], "--device", "cpu", "--json").document
     assert done.document["device"].startswith(gpu)
     assert done.document["isa"] == "opencl"
     for got, right in zip(done.document["results"], expected["results"], strict=True):
         assert [guess["index"] for guess in got["top"]] == [g["index"] for g in right["top"]]
-    assert gpu in cli("run", u8_file, pictures[0], "--device", gpu).out
+    assert gpu in cli("run", u8_file, images[0], "--device", gpu).out
 
 
 def test_bench_shows_the_device(cli: Cli, gpu: str, u8_file: Path) -> None:
@@ -208,7 +206,7 @@ def test_bench_shows_the_device(cli: Cli, gpu: str, u8_file: Path) -> None:
     assert gpu in text
 
 
-def test_bench_measures_behind_the_trial_of_a_plan(
+def test_bench_measures_after_the_auto_selection_of_a_plan(
     cli: Cli, gpu: str, tiny_file: Path, tmp_path: Path
 ) -> None:
     contents = read_contents(tiny_file)
@@ -223,9 +221,9 @@ def test_bench_measures_behind_the_trial_of_a_plan(
     assert min(found[f"{name}_ms"] for name in ("plan", "cpu", "gpu")) > 0
     is_alone = {"CPU": found["is_on_cpu_alone"], "GPU": found["is_on_gpu_alone"]}
     winner = next((f"the {side} alone" for side, alone in is_alone.items() if alone), "the plan")
-    # The verdict is kept: the same runs again.
+    # The choice is kept: the same runs again.
     text = " ".join(cli("bench", planned, *options).out.split())
-    assert "trial: the plan " in text and f"; measured: {winner}" in text
+    assert "auto-selection: the plan " in text and f"; measured: {winner}" in text
 
 
 def test_verify_passes(cli: Cli, gpu: str, checkpoint: Path, u8_file: Path) -> None:
@@ -246,7 +244,7 @@ def test_tune_keeps_and_exports_what_it_finds(
 ) -> None:  # fmt: skip
     from phonebit import Network
 
-    for constant in ("REPEATS", "DUEL_ROUNDS", "LARGE_BATCH_REPEATS"):  # found, however well
+    for constant in ("REPEATS", "COMPARISON_ROUNDS", "LARGE_BATCH_REPEATS"):  # found, however well
         monkeypatch.setattr(tuning, constant, 1)
     table = tmp_path / "tuning.table"
     table.write_text("# mine\n")

@@ -64,18 +64,18 @@ def test_inspect_shows_preprocessing_and_labels(cli: Cli, u8_file: Path, f32_fil
 
 @pytest.fixture(scope="module")
 def told_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network reading real values, with the rule that makes images these."""
+    """The network reading float values, with the rule that makes images these."""
     path = tmp_path_factory.mktemp("told") / "told.pbit"
     convert(checkpoint, path, preprocessing=Preprocessing((0.0, 1.0), 0.5, 0.5))
     return path
 
 
 def test_run_makes_real_values_by_the_rule_in_the_file(
-    cli: Cli, told_file: Path, u8_file: Path, pictures: list[Path]
+    cli: Cli, told_file: Path, u8_file: Path, images: list[Path]
 ) -> None:
-    done = cli("run", told_file, *pictures, "--json")
+    done = cli("run", told_file, *images, "--json")
     assert done.code == 0, done.err
-    expected = cli("run", u8_file, *pictures, "--json").document
+    expected = cli("run", u8_file, *images, "--json").document
     for result, other in zip(done.document["results"], expected["results"], strict=True):
         assert result["top"][0]["index"] == other["top"][0]["index"]
         close = pytest.approx(other["top"][0]["probability"], abs=1e-4)
@@ -87,16 +87,16 @@ def test_run_makes_real_values_by_the_rule_in_the_file(
 
 
 def test_flags_of_run_change_the_rule_in_the_file(
-    cli: Cli, told_file: Path, u8_file: Path, pictures: list[Path], tmp_path: Path
+    cli: Cli, told_file: Path, u8_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    def top(file: Path, picture: Path, *flags: object) -> tuple[object, ...]:
-        guess = cli("run", file, picture, "--json", *flags).document["results"][0]["top"][0]
+    def top(file: Path, image: Path, *flags: object) -> tuple[object, ...]:
+        guess = cli("run", file, image, "--json", *flags).document["results"][0]["top"][0]
         return guess["index"], round(guess["probability"], 3)
 
-    same = top(told_file, pictures[0])
-    assert top(told_file, pictures[0], "--input-range=-1,1", "--mean=0", "--std=1") == same
-    assert top(told_file, pictures[0], "--input-range=0,9") != same
-    with Image.open(pictures[0]) as image:
+    same = top(told_file, images[0])
+    assert top(told_file, images[0], "--input-range=-1,1", "--mean=0", "--std=1") == same
+    assert top(told_file, images[0], "--input-range=0,9") != same
+    with Image.open(images[0]) as image:
         wide = Image.new("L", (84, 28), 0)
         wide.paste(image, (28, 0))
     wide.save(tmp_path / "wide.png")
@@ -107,31 +107,31 @@ def test_flags_of_run_change_the_rule_in_the_file(
 
 
 def test_values_that_the_network_computes_cannot_be_changed(
-    cli: Cli, u8_file: Path, pictures: list[Path]
+    cli: Cli, u8_file: Path, images: list[Path]
 ) -> None:
-    text = cli.refused("run", u8_file, pictures[0], "--input-range=0,1", "--std", "2")
+    text = cli.refused("run", u8_file, images[0], "--input-range=0,1", "--std", "2")
     assert "--input-range, --std cannot be changed" in text
     assert "convert the network again" in text
 
 
 def test_a_file_that_tells_nothing_takes_levels_by_the_usual_rule(
-    cli: Cli, tiny_file: Path, pictures: list[Path]
+    cli: Cli, tiny_file: Path, images: list[Path]
 ) -> None:
-    done = cli("run", tiny_file, pictures[0], "--json")
+    done = cli("run", tiny_file, images[0], "--json")
     assert (done.code, done.document["preprocessing"]) == (0, None)
-    told = cli("run", tiny_file, pictures[0], "--json", "--interpolation", "nearest").document
+    told = cli("run", tiny_file, images[0], "--json", "--interpolation", "nearest").document
     assert told["preprocessing"]["interpolation"] == "nearest"
     assert told["results"][0]["top"] == done.document["results"][0]["top"]
 
 
 @pytest.mark.parametrize("command", ["bench", "profile"])
-def test_measurements_on_a_picture_say_how_it_was_read(
-    cli: Cli, u8_file: Path, pictures: list[Path], command: str
+def test_measurements_on_an_image_say_how_it_was_read(
+    cli: Cli, u8_file: Path, images: list[Path], command: str
 ) -> None:
     measure = (command, u8_file, "--runs", 10, "--warmup", 0, "--threads", 1, "--batch", 2)
-    image = (*measure, "--image", pictures[0], "--interpolation", "nearest")
+    image = (*measure, "--image", images[0], "--interpolation", "nearest")
     rule = "gray, stretch, nearest, levels 0..255 are -1..1"
-    assert cli(*image, "--json").document["input"] == f"{pictures[0]}: {rule}"
+    assert cli(*image, "--json").document["input"] == f"{images[0]}: {rule}"
     assert rule in cli(*image).out
     assert cli(*measure, "--json").document["input"] == "random"
     assert "--image" in cli.refused(*measure, "--resize", "stretch")

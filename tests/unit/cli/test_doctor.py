@@ -67,7 +67,7 @@ def test_what_is_wrong_is_told_with_code_1(
     assert found[failing] == {"error": "no driver", "warnings": []}
     assert found[wrong]["warnings"] == ["a slow kernel"]
     assert found[wrong]["error"].startswith("results differ from those of cpu:")
-    assert sum(trial["error"] is not None for trial in found.values()) == 2
+    assert sum(outcome["error"] is not None for outcome in found.values()) == 2
 
 
 def test_without_the_runtime_it_says_so() -> None:

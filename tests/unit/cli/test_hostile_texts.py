@@ -1,4 +1,4 @@
-"""Texts that people hand over: damaged, endless, nested, or with names that steer a terminal."""
+"""Texts from people: damaged, endless, nested, or with names that steer a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.display import escape_html, escape_markup, printable, printable_lines
 from phonebit.errors import InputError
 from phonebit.images.preprocessing import Preprocessing
-from phonebit.text_files import MOST_BYTES, read_text
+from phonebit.text_files import MAX_BYTES, read_text
 from support.builders import tiny_classifier
 from support.cli_process import Cli
 from support.made_up_profile import made_up_profile
@@ -111,8 +111,8 @@ def test_endless_files_are_refused(cli: Cli, checkpoint: Path, tiny_file: Path) 
 
 def test_the_limit_is_the_last_size_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_bytes(b"a" * MOST_BYTES)
-    assert len(read_text(path, "a text")) == MOST_BYTES
+    path.write_bytes(b"a" * MAX_BYTES)
+    assert len(read_text(path, "a text")) == MAX_BYTES
     with path.open("ab") as file:
         file.write(b"a")
     with pytest.raises(InputError, match=r"too large for a text \(expected at most 16 MiB\)"):
@@ -170,13 +170,13 @@ def hostile_file(tmp_path: Path) -> Path:
 
 
 def test_commands_show_names_without_letting_them_act(
-    cli: Cli, hostile_file: Path, pictures: list[Path], tmp_path: Path
+    cli: Cli, hostile_file: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    picture = tmp_path / f"{HOSTILE.replace('/', '')}.png"
-    picture.write_bytes(pictures[0].read_bytes())
+    image = tmp_path / f"{HOSTILE.replace('/', '')}.png"
+    image.write_bytes(images[0].read_bytes())
     shown = {
         "inspect": ("inspect", hostile_file),
-        "run": ("run", hostile_file, picture, "--device", "cpu"),
+        "run": ("run", hostile_file, image, "--device", "cpu"),
         "bench": ("bench", hostile_file, "--runs", 1, "--profile", "--device", "cpu"),
     }
     for name, args in shown.items():
@@ -185,7 +185,7 @@ def test_commands_show_names_without_letting_them_act(
         assert not STEERING.search(done.out + done.err), name
         assert r"\x1b" in done.out and "\\u202e" in done.out, name
     assert cli("inspect", hostile_file, "--json").document["labels"] == [HOSTILE] * 10
-    for args in (("run", hostile_file, picture), ("convert", picture), ("inspect", picture)):
+    for args in (("run", hostile_file, image), ("convert", image), ("inspect", image)):
         more = ("--task", "detect") if args[0] == "run" else ()
         refused = cli.refused(*args, *more)
         assert (not STEERING.search(refused) and ".png" in refused) or "detector" in refused

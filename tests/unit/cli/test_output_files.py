@@ -50,7 +50,7 @@ def test_an_input_is_no_output_by_any_name(tmp_path: Path, way: str, replace_any
     assert given.read_bytes() == output.read_bytes() == b"note"
 
 
-def test_an_output_behind_a_linked_folder_is_the_same_output(tmp_path: Path) -> None:
+def test_an_output_after_a_linked_folder_is_the_same_output(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to(tmp_path / "real")
     with pytest.raises(InputError, match="one of the inputs"):  # where neither has a file yet
@@ -101,18 +101,18 @@ class Roles:
     more: tuple[str, ...] = ()
 
 
-PICTURE = ("input_range", "mean", "std", "color", "resize", "interpolation")
+IMAGE = ("input_range", "mean", "std", "color", "resize", "interpolation")
 PHONE = {"adb": "--adb", "tools": "--tools"}
 COMMANDS = {
     "convert": Roles(
         {"source": "", "labels": "--labels", "detection": "--detection", "plugin": "--plugin",
          "preprocessing": "--preprocessing"},
-        {"to": "-o"}, texts=("model", "input_shape", *PICTURE),
+        {"to": "-o"}, texts=("model", "input_shape", *IMAGE),
     ),
     "inspect": Roles({"file": ""}, {"html": "--html", "svg": "--svg"}),
     "run": Roles(
         {"file": "", "images": "", "preprocessing": "--preprocessing"}, {"to": "-o"},
-        texts=("device", *PICTURE), more=("--device", "cpu"),
+        texts=("device", *IMAGE), more=("--device", "cpu"),
     ),
     "verify": Roles(
         {"source": "", "file": "", "dataset": "--dataset", "plugin": "--plugin"},
@@ -120,20 +120,20 @@ COMMANDS = {
     ),
     "batch": Roles(
         {"file": "", "preprocessing": "--preprocessing"}, folders={"to": "-o"},
-        texts=("source", "reader", "column", "key", "address", "device", *PICTURE),
+        texts=("source", "reader", "column", "key", "address", "device", *IMAGE),
     ),
     "bench": Roles(
         {"file": "", "image": "--image", "preprocessing": "--preprocessing"},
-        texts=("device", "energy_source", *PICTURE),
+        texts=("device", "energy_source", *IMAGE),
     ),
     "eval": Roles(
         {"file": "", "data": "", "source": "--source", "images": "--images", "plugin": "--plugin",
          "preprocessing": "--preprocessing"},
-        texts=("device", "model", "input_shape", *PICTURE),
+        texts=("device", "model", "input_shape", *IMAGE),
     ),
     "profile": Roles(
         {"file": "", "image": "--image", "preprocessing": "--preprocessing"}, {"html": "--html"},
-        texts=("device", *PICTURE),
+        texts=("device", *IMAGE),
     ),
     "compare": Roles({"first": "", "second": ""}),
     "estimate": Roles({"file": ""}, texts=("phone",)),
@@ -207,7 +207,7 @@ def test_of_every_path_it_is_known_if_it_is_written(
 
 
 @pytest.fixture
-def files(checkpoint: Path, pictures: list[Path], tmp_path: Path) -> Callable[[str, str], Path]:
+def files(checkpoint: Path, images: list[Path], tmp_path: Path) -> Callable[[str, str], Path]:
     """Makes a sound input of a command; all names have a suffix that each output accepts."""
 
     def make(command: str, parameter: str) -> Path:
@@ -318,10 +318,10 @@ def test_the_path_next_to_the_source_is_checked_too(
 ) -> None:
     source = tmp_path / "net.h5"
     source.write_bytes(checkpoint.read_bytes())
-    beside = source.with_suffix(".pbit")
-    beside.write_bytes(NOTES)
+    neighbour = source.with_suffix(".pbit")
+    neighbour.write_bytes(NOTES)
     assert "net.pbit: not a .pbit file" in cli.refused("convert", source)
-    assert beside.read_bytes() == NOTES
+    assert neighbour.read_bytes() == NOTES
     misnamed = tmp_path / "other.pbit"
     misnamed.write_bytes(checkpoint.read_bytes())
     assert "one of the inputs" in cli.refused("convert", misnamed)
@@ -338,15 +338,15 @@ def test_a_measurement_job_leaves_other_files_alone(cli: Cli, tmp_path: Path) ->
     assert "exists" in cli.refused("collect", "--orders", tmp_path / "plan.json", "--samples", 1)
 
 
-def test_pictures_are_not_drawn_over_pictures(
+def test_images_are_not_drawn_over_images(
     cli: Cli, files: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
-    network, picture = files("run", "file"), files("run", "images")
-    before = picture.read_bytes()
+    network, image = files("run", "file"), files("run", "images")
+    before = image.read_bytes()
     for folder in (tmp_path, tmp_path / "." / ".." / tmp_path.name):
-        refused = cli.refused("run", network, picture, "-o", folder, "--device", "cpu", "--force")
+        refused = cli.refused("run", network, image, "-o", folder, "--device", "cpu", "--force")
         assert "one of the inputs" in refused
-    assert picture.read_bytes() == before
+    assert image.read_bytes() == before
 
 
 # --- functions ---

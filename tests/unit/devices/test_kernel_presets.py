@@ -1,4 +1,4 @@
-"""The preset "paper": its kernels serve by its rules, and compute the bits of the usual ones."""
+"""The preset "paper": its kernels run by its rules, and compute the bits of the usual ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KERNELS = {
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     net = NetworkBuilder("preset", "binary")
-    x = net.picture(9, 8)
+    x = net.image(9, 8)
     for name, filters in zip(KERNELS, (64, 288, 40, 75), strict=False):
         x = net.batch_norm(f"{name}/norm", net.conv(name, x, filters, 3, padding=1))
         x = net.activate(f"{name}/sign", x)

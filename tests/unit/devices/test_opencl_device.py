@@ -142,14 +142,14 @@ def test_device_arrays_at_offsets_and_in_varying_batches(
 def test_passes_in_a_row_on_one_queue_need_no_wait(network: Network, reference: Network) -> None:
     from pyopencl import array as cl_array
 
-    pictures = random_inputs(reference.inputs, 8, seed=5)["image"]
+    images = random_inputs(reference.inputs, 8, seed=5)["image"]
     x = cl_array.empty(network.queue, (1, 28, 28, 1), np.uint8)
     results = []
-    for picture in pictures:
-        x.set(picture[None])
+    for image in images:
+        x.set(image[None])
         results.append(network.forward(x))
     got = np.concatenate([result.get() for result in results])
-    np.testing.assert_array_equal(got, reference.forward(pictures))
+    np.testing.assert_array_equal(got, reference.forward(images))
 
 
 def test_arrays_on_another_queue_of_the_context(

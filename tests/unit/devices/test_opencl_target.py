@@ -224,7 +224,7 @@ def test_damaged_tuning_is_left_out_with_a_warning(
 
 def test_auto_falls_back_to_the_cpu_with_a_warning(runtime: FakeRuntime, file: Path) -> None:
     runtime.failures["gpu:0"] = DeviceError("CL_OUT_OF_HOST_MEMORY")
-    with pytest.warns(PhoneBitWarning, match=r"the CPU serves.*CL_OUT_OF_HOST_MEMORY"):
+    with pytest.warns(PhoneBitWarning, match=r"the CPU runs it.*CL_OUT_OF_HOST_MEMORY"):
         Network.load(file)
     assert [options["device"] for options in runtime.opened] == ["gpu:0", "cpu"]
 

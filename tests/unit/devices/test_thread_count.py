@@ -67,7 +67,7 @@ def test_omp_num_threads_limits_the_threads(tmp_path: Path, value: str, threads:
     assert ("OMP_NUM_THREADS" in choice.reason) == (threads < 8)
 
 
-def test_the_least_limit_counts(tmp_path: Path) -> None:
+def test_the_smallest_limit_counts(tmp_path: Path) -> None:
     files = {"proc/self/cgroup": V2, "sys/fs/cgroup/pod/cpu.max": "300000 100000"}
     root = write(tmp_path, files)
     assert default_threads({"OMP_NUM_THREADS": "5"}, root).reason.startswith("CPU quota of 3")

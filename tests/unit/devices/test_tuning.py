@@ -13,7 +13,7 @@ import pytest
 
 from phonebit import DeviceError, InputError, PhoneBitWarning
 from phonebit.devices.kernel_choice import KernelChoice
-from phonebit.devices.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune_layers
+from phonebit.devices.tuning import MIN_GAIN, LayerTuning, Level, tunable_layers, tune_layers
 from phonebit.devices.tuning_store import (
     cache_folder,
     export_tuning,
@@ -117,7 +117,7 @@ def test_levels_differ_in_effort(network: FakeNetwork) -> None:
     assert rapid == 2 < normal < exhaustive == len(CANDIDATES)  # each kernel's start
 
 
-def test_no_candidate_is_measured_twice_but_for_the_duel(network: FakeNetwork) -> None:
+def test_no_candidate_is_measured_twice_but_for_the_last_comparison(network: FakeNetwork) -> None:
     result = only(network, "normal")
     counts = Counter(choice for _, choice in network.measured)
     assert {c for c, count in counts.items() if count > 1} == {result.before, result.after}
@@ -160,14 +160,14 @@ def test_a_result_that_is_unequal_only_once_is_refused(network: FakeNetwork) -> 
 
 def test_noise_is_no_gain(network: FakeNetwork) -> None:
     times = dict.fromkeys(CANDIDATES, 1.0)
-    times[CANDIDATES[3]] = 1.0 - LEAST_GAIN / 2
+    times[CANDIDATES[3]] = 1.0 - MIN_GAIN / 2
     network.times_ms = times
     result = only(network)
     assert result.after == result.before
     assert result.after_ms == result.before_ms == 1.0
 
 
-def test_what_is_slower_for_many_images_does_not_serve(network: FakeNetwork) -> None:
+def test_what_is_slower_for_many_images_is_not_used(network: FakeNetwork) -> None:
     best, *others = sorted(CANDIDATES, key=valley)
     network.times_ms_of_many = {best: 1.1 * 32 * valley(CANDIDATES[0])}
     assert only(network).after == best
@@ -185,7 +185,7 @@ def test_one_image_decides_where_there_is_no_memory_for_many(network: FakeNetwor
     assert only(network, batches=(1, 32)).after == min(CANDIDATES, key=valley)
 
 
-def test_a_serving_kernel_that_fails_is_an_error(network: FakeNetwork) -> None:
+def test_a_kernel_in_use_that_fails_is_an_error(network: FakeNetwork) -> None:
     network.broken = {CANDIDATES[0]}
     with pytest.raises(DeviceError, match=r"layer0.*CL_OUT_OF_RESOURCES"):
         only(network)
@@ -203,7 +203,7 @@ def test_layers_of_one_shape_are_tuned_once() -> None:
     assert {index for index, _ in network.measured} == {0, 2}
 
 
-def test_what_serves_one_shape_serves_all_its_layers() -> None:
+def test_what_suits_one_shape_suits_all_its_layers() -> None:
     network = FakeNetwork(
         [CANDIDATES, CANDIDATES[:5]],
         {text: valley(text) for text in CANDIDATES},

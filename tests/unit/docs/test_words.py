@@ -1,4 +1,4 @@
-"""Documents, help texts and public docstrings use the field's terms and tell no history."""
+"""Documents, help texts and public docstrings use the field's terms."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 
 import phonebit
 from phonebit.cli.main import app
+from support.words import IN_DOCUMENTS, complaints
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("benchmarks", "bnn_kernels", "docs", "examples", "training")
@@ -21,26 +22,6 @@ PAGES = sorted(
     for pages in (ROOT.glob("*.md"), *((ROOT / name).rglob("*.md") for name in FOLDERS))
     for path in pages
 )
-UNITS = "frame|second|pixel|channel|layer|class|line|file|operand|input|output|device|step|output"
-
-INSTEAD = {
-    r"\bpictures?\b": "image",
-    r"\breal (layers?|ends|weights|tensors?|values?)\b": "full-precision layer, float value",
-    r"\bplanes? of bits\b": "thermometer encoding, bit-plane",
-    r"\bhand(s|ed|ing)?[- ]?overs?\b|\bmeetings?\b": "synchronization, data transfer",
-    r"\bcanar(y|ies)\b": "noise probe",
-    r"\bpart(ed)\b|\bthey part\b": "mismatch",
-    r"\bforward pass(es)?\b|\bfirst passes\b": "inference",
-    r"\bdyadic\b": "exactly representable",
-    r"\btwo slopes\b": "two-sided PReLU",
-    r"\bon trial\b|\bpatience\b": "auto-selection, spin time",
-    r"\bfaces\b": "bindings",
-    r"\bwork orders?\b": "measurement job",
-    r"\baffair\b|\bwhoever\b|\bhistory\b": "plain words",
-    r"\bformerly\b|\bpreviously\b|\bno longer\b|\bas before\b|\bso far\b": "no history",
-    rf"\b(bytes|lines|one|records?|launch|sums?|operations?) an? ({UNITS})\b": "per",
-}
-"""Patterns that a text must not have, and what to write."""
 
 
 def prose(markdown: str) -> str:
@@ -67,26 +48,18 @@ def docstrings() -> Iterator[tuple[str, str]]:
                 yield f"{name}.{member}", inspect.getdoc(getattr(thing, member)) or ""
 
 
-def complaints(text: str) -> list[str]:
-    return [
-        f"{match[0]!r}: write {better}"
-        for pattern, better in INSTEAD.items()
-        for match in re.finditer(pattern, text, re.IGNORECASE)
-    ]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_documents(page: str) -> None:
-    assert complaints(prose((ROOT / page).read_text(encoding="utf-8"))) == []
+    assert complaints(prose((ROOT / page).read_text(encoding="utf-8")), IN_DOCUMENTS) == []
 
 
 def test_help() -> None:
     texts = list(help_texts(typer.main.get_command(app), "phonebit"))
     assert len(texts) > 100
-    found = {where: complaints(prose(text)) for where, text in texts}
+    found = {where: complaints(prose(text), IN_DOCUMENTS) for where, text in texts}
     assert {where: words for where, words in found.items() if words} == {}
 
 
 def test_public_docstrings() -> None:
-    found = {where: complaints(prose(text)) for where, text in docstrings()}
+    found = {where: complaints(prose(text), IN_DOCUMENTS) for where, text in docstrings()}
     assert {where: words for where, words in found.items() if words} == {}

@@ -164,11 +164,13 @@ def test_the_command_says_that_nothing_is_measured(cli: Cli, network: Path, tmp_
     assert "no such phone" in cli.refused("estimate", network, "--phone", "nokia-3310")
 
 
-def test_what_a_program_does_once_is_not_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_program_does_once_is_not_in_an_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     start, loop = Block("start", ("d503201f",) * 3), Block("loop", ("d503201f",))
 
     def executed(command: list[str], _cpu: str, _static_qemu: str) -> Counter[Block]:
         return Counter({start: 7, loop: 5 + 100 * int(command[-1])})
 
     monkeypatch.setattr(blocks, "executed_blocks", executed)
-    assert blocks.blocks_of_a_pass(lambda passes: ["program", str(passes)], "max") == {loop: 100}
+    assert blocks.blocks_of_an_inference(lambda passes: ["program", str(passes)], "max") == {
+        loop: 100
+    }

@@ -132,7 +132,7 @@ def test_classes_do_not_suppress_each_other_and_the_best_comes_first() -> None:
     assert [index for index, _, _ in again] == [1, 0]  # each class's second box is suppressed
 
 
-# --- back to the picture ---
+# --- back to the image ---
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_classes_do_not_suppress_each_other_and_the_best_comes_first() -> None:
         ),
     ],
 )
-def test_the_whole_input_is_what_it_shows_of_the_picture(
+def test_the_whole_input_is_what_it_shows_of_the_image(
     size: tuple[int, int], rule: Preprocessing, expected: tuple[int, ...]
 ) -> None:
     placement = placed(size, (416, 416), rule)
@@ -165,7 +165,7 @@ def test_the_whole_input_is_what_it_shows_of_the_picture(
     ids=lambda rule: rule.resize.name.lower(),
 )
 @pytest.mark.parametrize("size", [(160, 80), (75, 150), (64, 64), (301, 97)])
-def test_boxes_seen_in_the_input_are_found_in_the_picture(
+def test_boxes_seen_in_the_input_are_found_in_the_image(
     size: tuple[int, int], rule: Preprocessing
 ) -> None:
     """A bright box is drawn, the image is fitted, its edges are found and carried back."""
@@ -234,7 +234,7 @@ def test_a_true_box_is_found_once_and_only_by_its_class() -> None:
 
 
 def test_precision_is_made_monotone_from_the_right() -> None:
-    """Wrong, right: 1/2 at the only recall. Wrong ones behind all right ones cost nothing."""
+    """Wrong, right: 1/2 at the only recall. Wrong ones after all right ones cost nothing."""
     truths = [truth((0, A))]
     wrong_first = [[found_box(0, 0.9, B), found_box(0, 0.8, A)]]
     assert mean_average_precision(wrong_first, truths, 1)[0] == 0.5

@@ -181,7 +181,7 @@ def test_only_the_range_is_required(tmp_path: Path) -> None:
         Preprocessing.from_toml(written(tmp_path, 'color = "rgb"'))
 
 
-def test_a_labels_file_lies_beside_the_toml_file(tmp_path: Path) -> None:
+def test_a_labels_file_lies_next_to_the_toml_file(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("a\n\n b \n")
     path = written(tmp_path, 'range = [0, 1]\nlabels_file = "names.txt"')
     assert read_toml(path).labels == ["a", "b"]

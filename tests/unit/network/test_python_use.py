@@ -162,7 +162,7 @@ def test_a_closed_network_tells_its_layers_and_computes_nothing(
             use()
 
 
-def test_a_pass_goes_on_when_another_thread_closes_the_network(
+def test_an_inference_goes_on_when_another_thread_closes_the_network(
     network: Network, batch: Levels
 ) -> None:
     expected, engine = network(batch), network._engine

@@ -35,8 +35,8 @@ def test_numbers_fit_together(document: Any) -> None:
     assert res2["bytes"] == res2["weight_bytes"] + 2 * 14 * 14 * (64 * 4 + 64 // 8)
     assert stem["live_bytes"] == 28 * 28 * 64 * 4
     assert pool["live_bytes"] == stem["live_bytes"] + 14 * 14 * (64 * 4 + 64 // 8)
-    most = max(layer["live_bytes"] for layer in layers)
-    assert 0 <= document["memory"]["lower_bound_bytes"] - most < 2 * 64, "that is aligned"
+    maximum = max(layer["live_bytes"] for layer in layers)
+    assert 0 <= document["memory"]["lower_bound_bytes"] - maximum < 2 * 64, "that is aligned"
     assert document["environment"]["phonebit"]
 
 

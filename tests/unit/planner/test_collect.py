@@ -96,19 +96,19 @@ class Moody(MadeUpDevice):
         return engine
 
 
-def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
+def test_rounds_follow_one_another_and_the_minimum_counts(tmp_path: Path) -> None:
     once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
     device = Moody()
     collect_here(once, FACTS, PLAN, device)
     device.slow_calls = device.opened + 41  # well into the first round
     report = collect_here(twice, FACTS, replace(PLAN, rounds=2), device)
     assert report.measured == 2 * 24
-    first, least = read_samples(once), read_samples(twice)
-    assert [(part.key, part.us) for part in least.parts] == [
+    first, minimum = read_samples(once), read_samples(twice)
+    assert [(part.key, part.us) for part in minimum.parts] == [
         (part.key, part.us) for part in first.parts
     ]
-    assert {part.rounds for part in least.parts} == {2}
-    assert len(least.handovers) == 2 * len(first.handovers)
+    assert {part.rounds for part in minimum.parts} == {2}
+    assert len(minimum.handovers) == 2 * len(first.handovers)
 
 
 class Clocked(MadeUpDevice):
@@ -133,7 +133,7 @@ def test_samples_are_those_of_the_usual_clock(tmp_path: Path) -> None:
 
 def test_times_that_no_clock_resolves_stay_what_they_are() -> None:
     sample = PartSample(PROBE, Processor.CPU, 1, PROBE.whole, "any", LEAST_US, 4.0)
-    assert sample.beside(5.0) == replace(sample, canary_us=5.0)
+    assert sample.with_probe(5.0) == replace(sample, canary_us=5.0)
 
 
 def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_samples_of_earlier_versions_are_read(tmp_path: Path) -> None:
     assert read_samples(path).device == FACTS
 
 
-HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", "threads": 1}
+TRANSFER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", "threads": 1}
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", 
         (lambda record: json.dumps({**record, "processor": "npu"}), "part.processor: damaged"),
         (lambda record: json.dumps({**record, "geometry": {"in_h": 3}}), "operand_channels"),
         (lambda record: json.dumps({"handover": [1], "us": 3}), "handover: a field is missing"),
-        (lambda record: json.dumps(HANDOVER | {"us": -1.0}), "not a measured handover"),
-        (lambda record: json.dumps(HANDOVER | {"us": float("inf")}), "handover.us: damaged"),
+        (lambda record: json.dumps(TRANSFER | {"us": -1.0}), "not a measured handover"),
+        (lambda record: json.dumps(TRANSFER | {"us": float("inf")}), "handover.us: damaged"),
     ],
 )
 def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> None:
@@ -233,7 +233,7 @@ def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> N
         (b'{"device": {}}\n', "device: a field is missing"),
         (b'{"device": {"keys": {"x": ""}, "gpu": {}, "cpu": {}}}\n', "device.keys: damaged"),
         (b'{"op": "x"}\n', "a measured part: a field is missing"),
-        (json.dumps(HANDOVER | {"us": 1.0}).encode() + b"\n", "without facts about a device"),
+        (json.dumps(TRANSFER | {"us": 1.0}).encode() + b"\n", "without facts about a device"),
         (b"\xff\xfe\n", "not a file of samples"),
     ],
 )

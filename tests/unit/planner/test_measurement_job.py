@@ -58,9 +58,9 @@ class MadeUpPhone:
     def lines(self) -> list[str]:
         return (self.folder / ORDERS_FILE).read_text().splitlines()
 
-    def measure(self, most: int = 1 << 30) -> None:
+    def measure(self, maximum: int = 1 << 30) -> None:
         records = [self.head()]
-        for line in [line for line in self.lines() if line.startswith("order ")][:most]:
+        for line in [line for line in self.lines() if line.startswith("order ")][:maximum]:
             records += self.carry_out(line.split())
         self.results.write_text("".join(json.dumps(record) + "\n" for record in records))
 
@@ -118,7 +118,7 @@ def test_results_of_a_part_become_samples_and_the_rest_is_added_later(
     phone: MadeUpPhone, tmp_path: Path
 ) -> None:
     samples = tmp_path / "samples.jsonl"
-    phone.measure(most=handovers(PLAN) + 5)
+    phone.measure(maximum=handovers(PLAN) + 5)
     cut_off = phone.results.read_text()[:-30]
     phone.results.write_text(cut_off)
     report = collect_results(phone.folder, phone.results, samples)
@@ -194,7 +194,7 @@ def test_an_order_that_was_measured_again_counts_once(phone: MadeUpPhone, tmp_pa
 def test_damaged_results_are_named(
     phone: MadeUpPhone, tmp_path: Path, line: int, change: Any, message: str
 ) -> None:
-    phone.measure(most=2)
+    phone.measure(maximum=2)
     records = [json.loads(text) for text in phone.results.read_text().splitlines()]
     change(records[line - 1])
     phone.results.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -204,7 +204,7 @@ def test_damaged_results_are_named(
 
 
 def test_results_measured_in_another_way_are_refused(phone: MadeUpPhone, tmp_path: Path) -> None:
-    phone.measure(most=2)
+    phone.measure(maximum=2)
     records = [json.loads(text) for text in phone.results.read_text().splitlines()]
     records[1]["way"] = ["copy", "events"]
     phone.results.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -236,7 +236,7 @@ def test_the_commands_write_orders_and_read_results(cli: Cli, tmp_path: Path) ->
     short = ["--samples", 3, "--turns", 1, "--rounds", 1, "--cuts", 1]
     done = cli("collect", "--orders", folder, *short)
     assert "10 files" in done.out, done.err
-    MadeUpPhone(folder).measure(most=handovers(replace(PLAN, threads=(1,))) + 2)
+    MadeUpPhone(folder).measure(maximum=handovers(replace(PLAN, threads=(1,))) + 2)
     back = ["collect", "--orders", folder, "--results", folder / RESULTS_FILE, "-o", samples]
     done = cli(*back)
     assert "2 layers measured, 0 known before" in done.out, done.err

@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made_up
 
 
-def test_the_least_of_some_turns_counts(clock: Clock) -> None:
+def test_the_minimum_of_some_turns_counts(clock: Clock) -> None:
     """Disturbances that are shorter than the turns of three measurements."""
     device = Device(
         clock, *((begin / 10, begin / 10 + 0.25, Processor.GPU) for begin in range(3, 900, 7))
@@ -92,7 +92,7 @@ def test_a_typical_pass_is_the_mean_of_the_middle_half() -> None:
 
 
 @pytest.mark.parametrize("begin", [0.15, 0.35, 0.55, 0.95])
-def test_passes_beside_a_slow_probe_do_not_count(clock: Clock, begin: float) -> None:
+def test_inferences_next_to_a_slow_probe_do_not_count(clock: Clock, begin: float) -> None:
     """Half of eight turns are disturbed."""
     device = Device(clock, (begin, begin + 0.8, Processor.CPU))
     probe = NoiseProbe(device, 1)

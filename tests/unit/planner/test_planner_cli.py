@@ -1,4 +1,4 @@
-"""``phonebit plan``: plans into files, explanations, pictures, and errors for people."""
+"""``phonebit plan``: plans into files, explanations, images, and errors for people."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class FakeEngine:
 
     Args:
         plan_key: Of the device.
-        times_as_long: Of a pass, as its layers take by themselves.
+        times_as_long: Of an inference, as its layers take by themselves.
     """
 
     def __init__(self, plan_key: str, times_as_long: float = 1.0) -> None:
@@ -219,7 +219,7 @@ def test_measuring_asks_the_device(
 
 
 @pytest.mark.parametrize("times_as_long", [1.0, 1.4])
-def test_the_prediction_is_printed_beside_the_pass(
+def test_the_prediction_is_printed_next_to_the_inference(
     cli: Cli,
     model: Path,
     profile: Path,

@@ -1,4 +1,4 @@
-"""A plan explains itself, as data and as a picture."""
+"""A plan explains itself, as data and as an image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.planner.search.stages import Placement
-from support.planner_times import AnalyticTimes, MeetingCosts, Speed, forked, straight
+from support.planner_times import AnalyticTimes, Speed, SyncCosts, forked, straight
 
 SPEEDS = (Speed(3, 0.01), Speed(5, 0.01))
 
@@ -31,7 +31,7 @@ def planned(
         "device",
         METHODS[method],
         AnalyticTimes(graph, *speeds),
-        MeetingCosts(15),
+        SyncCosts(15),
         measured=AnalyticTimes(graph, Speed(4, 0.011), Speed(5, 0.01)) if measure else None,
     )
 
@@ -61,7 +61,7 @@ def test_alternatives_are_the_costs_that_the_planner_compared(chained: Planned) 
     )
 
 
-def test_measured_times_stand_beside_predicted_ones() -> None:
+def test_measured_times_stand_next_to_predicted_ones() -> None:
     choices = explain(planned(straight(2), "finegrained", measure=True), is_predicted=True)
     conv = choices[1]
     assert conv.predicted is not None

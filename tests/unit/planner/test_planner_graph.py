@@ -19,8 +19,8 @@ from phonebit.planner.search.stages import Placement
 from support.builders import engine_graphs
 from support.planner_times import (
     AnalyticTimes,
-    MeetingCosts,
     Speed,
+    SyncCosts,
     contents_of,
     forked,
     residual,
@@ -132,7 +132,7 @@ def test_a_shortcut_alone_is_no_branch() -> None:
 def branch_costs(contents: FileContents) -> StageCosts:
     graph = NetworkGraph.of(contents)
     times = AnalyticTimes(graph, Speed(1, 0.02), Speed(2, 0.01))
-    return StageCosts(graph, times, MeetingCosts(1))
+    return StageCosts(graph, times, SyncCosts(1))
 
 
 @pytest.mark.parametrize("branches", [2, 3, 4, 6, 12])

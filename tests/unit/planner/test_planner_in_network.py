@@ -38,8 +38,8 @@ class World:
         contents: The network.
         slowness: How many times as long a layer takes on a processor inside it.
         contention: How many times as long the parts take where both processors work on a layer.
-        meeting_us: Of a stage that both work in.
-        drift: How many times as long as before each further turn of passes takes.
+        sync_us: Of a stage that both work in.
+        drift: How many times longer each further turn of inferences takes.
         unrest: How many times as long every other turn of a plan takes that uses the GPU.
         disturbed_turn: The one in which such a plan takes three times as long.
     """
@@ -47,7 +47,7 @@ class World:
     contents: FileContents
     slowness: Callable[[int, Processor], float] = lambda layer, side: 1.0
     contention: float = 1.0
-    meeting_us: float = 2.0
+    sync_us: float = 2.0
     drift: float = 1.0
     unrest: float = 1.0
     disturbed_turn: int = 0
@@ -66,7 +66,7 @@ class World:
         times: dict[Processor, list[float]] = {
             side: [0.0] * len(self.graph.layers) for side in Processor
         }
-        total = 2 * self.meeting_us if self.uses(plan, Processor.GPU) else 0.0
+        total = 2 * self.sync_us if self.uses(plan, Processor.GPU) else 0.0
         for _, parts in plan.stages():
             both = {part.processor for part in parts} == set(Processor)
             for part in parts:
@@ -75,7 +75,7 @@ class World:
                 sum(times[side][part.layer] for part in parts if part.processor == side)
                 for side in Processor
             ]
-            total += max(work) + (self.meeting_us if both else 0.0)
+            total += max(work) + (self.sync_us if both else 0.0)
         slow = self.drift ** len(self.turns)
         if self.uses(plan, Processor.GPU) and len(self.turns) % 2:
             slow *= 3.0 if len(self.turns) == self.disturbed_turn else self.unrest
@@ -124,12 +124,12 @@ def test_a_prediction_that_holds_needs_one_round() -> None:
 @pytest.mark.parametrize("method", ["finegrained", "codl", "ulayer", "combined", "search"])
 @pytest.mark.parametrize("network", [straight(4, channels=128), residual(3), forked(2)])
 def test_prediction_and_pass_agree_in_the_end(method: str, network: FileContents) -> None:
-    """Every other layer is cold on the CPU, both disturb each other, meetings are dear."""
+    """Every other layer is cold on the CPU, both disturb each other, synchronizing is expensive."""
     world = World(
         network,
         lambda layer, side: 1.8 if side == Processor.CPU and layer % 2 else 1.1,
         contention=1.25,
-        meeting_us=5.0,
+        sync_us=5.0,
     )
     planned, check = world.plan(method)
     assert check.agrees
@@ -153,9 +153,9 @@ def test_cold_weights_move_the_cut() -> None:
     assert min(cold) > max(warm)
 
 
-def test_dear_meetings_are_found_out() -> None:
+def test_expensive_synchronization_is_found_out() -> None:
     """Alone they took 2 us; inside the network cutting is not worth its waiting."""
-    planned, check = World(straight(3, channels=64), meeting_us=200.0).plan()
+    planned, check = World(straight(3, channels=64), sync_us=200.0).plan()
     assert not planned.is_split
     assert check.pass_us == check.home_us
 

@@ -20,7 +20,7 @@ from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
 from phonebit.planner.search.planning import plan_network
 from phonebit.planner.search.stages import LayerParts, Placement, cut_in_two, on_one
-from support.planner_times import MeetingCosts, straight
+from support.planner_times import SyncCosts, straight
 
 CONTENTS = straight(3)
 GRAPH = NetworkGraph.of(CONTENTS)
@@ -113,7 +113,7 @@ def test_plans_avoid_parts_without_a_kernel() -> None:
         "device",
         replace(METHODS["finegrained"], channel_step=16),
         PredictedTimes(SHAPES, Picky()),
-        MeetingCosts(1),
+        SyncCosts(1),
         margin=0.0,
     )
     assert planned.total_us < math.inf

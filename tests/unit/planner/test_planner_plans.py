@@ -29,8 +29,8 @@ from support.builders import engine_graphs
 from support.engine_net import Net, sign_of
 from support.planner_times import (
     AnalyticTimes,
-    MeetingCosts,
     Speed,
+    SyncCosts,
     contents_of,
     conv,
     forked,
@@ -48,7 +48,7 @@ def plan(
     contents: FileContents,
     method: str,
     speeds: tuple[Speed, Speed] = EVEN,
-    meetings: MeetingCosts | None = None,
+    sync: SyncCosts | None = None,
     margin: float = LEAST_MARGIN,
     measured: tuple[Speed, Speed] | None = None,
     channel_step: int | None = 8,
@@ -59,7 +59,7 @@ def plan(
         "test device",
         replace(METHODS[method], channel_step=channel_step or METHODS[method].channel_step),
         AnalyticTimes(graph, *speeds),
-        meetings or MeetingCosts(2),
+        sync or SyncCosts(2),
         margin,
         AnalyticTimes(graph, *measured) if measured else None,
     )
@@ -120,13 +120,11 @@ SPEEDS = [
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("speeds", SPEEDS)
-@pytest.mark.parametrize("meeting_us", [0.0, 3.0, 60.0])
-def test_plan_is_the_best_of_all(
-    method: str, speeds: tuple[Speed, Speed], meeting_us: float
-) -> None:
-    """With meetings of one price a layer's best cut alone is its best cut in the network."""
+@pytest.mark.parametrize("sync_us", [0.0, 3.0, 60.0])
+def test_plan_is_the_best_of_all(method: str, speeds: tuple[Speed, Speed], sync_us: float) -> None:
+    """With synchronization of one price a layer's best cut alone is its best cut in the network."""
     contents = straight(2, channels=32, size=8)
-    planned = plan(contents, method, speeds, MeetingCosts(meeting_us), NO_MARGIN)
+    planned = plan(contents, method, speeds, SyncCosts(sync_us), NO_MARGIN)
     best_us = brute_force_us(planned, method)
     reach = 1.02 if METHODS[method].chains else 1 + 1e-9  # algorithm 1 is greedy
     assert best_us - 1e-6 <= planned.total_us <= reach * best_us
@@ -138,14 +136,14 @@ def test_plan_is_near_the_best_of_all_where_bytes_cost(
     speeds: tuple[Speed, Speed], bytes_per_us: float
 ) -> None:
     contents = straight(2, channels=64, size=8)
-    planned = plan(contents, "finegrained", speeds, MeetingCosts(1, bytes_per_us), NO_MARGIN)
+    planned = plan(contents, "finegrained", speeds, SyncCosts(1, bytes_per_us), NO_MARGIN)
     assert planned.total_us <= 1.02 * brute_force_us(planned, "finegrained")
 
 
-@pytest.mark.parametrize("meeting_us", [0.0, 5.0])
-def test_branches_are_placed_as_well_as_the_best_of_all(meeting_us: float) -> None:
+@pytest.mark.parametrize("sync_us", [0.0, 5.0])
+def test_branches_are_placed_as_well_as_the_best_of_all(sync_us: float) -> None:
     contents = forked(2, channels=8, size=16)
-    planned = plan(contents, "ulayer", EVEN, MeetingCosts(meeting_us), NO_MARGIN)
+    planned = plan(contents, "ulayer", EVEN, SyncCosts(sync_us), NO_MARGIN)
     assert planned.total_us == pytest.approx(brute_force_us(planned, "ulayer"))
 
 
@@ -154,7 +152,7 @@ def test_costs_by_hand() -> None:
     contents = straight(2, channels=64, size=16)
     graph = NetworkGraph.of(contents)
     times = AnalyticTimes(graph, Speed(1, 0.001), Speed(2, 0.002))
-    costs = StageCosts(graph, times, MeetingCosts(10, 100))
+    costs = StageCosts(graph, times, SyncCosts(10, 100))
     stages = [
         on_one(graph.layers[0], Processor.GPU),
         cut_in_two(graph.layers[1], Placement.CHANNELS, 16),
@@ -178,7 +176,7 @@ def test_a_pool_is_cut_at_the_channel_of_the_convolution_before_it() -> None:
     bits = conv(net, "first", bits, 256)
     bits = net.op("pool", MaxPool2D(Window((2, 2), (2, 2))), bits)
     contents = contents_of(net.done(conv(net, "last", bits, 256)))
-    planned = plan(contents, "finegrained", meetings=MeetingCosts(20, 100))
+    planned = plan(contents, "finegrained", sync=SyncCosts(20, 100))
     _, first, pool, last = planned.stages
     assert [stage.placement for stage in (first, pool, last)] == [Placement.CHANNELS] * 3
     assert first.cut == pool.cut != planned.best_cuts[2, Placement.CHANNELS].cut
@@ -186,10 +184,10 @@ def test_a_pool_is_cut_at_the_channel_of_the_convolution_before_it() -> None:
     assert planned.total_us < apart
 
 
-def test_chains_are_made_where_meetings_are_dear_and_not_where_they_are_free() -> None:
+def test_chains_are_made_where_synchronization_is_expensive_and_not_where_it_is_free() -> None:
     contents = straight(4, channels=64, size=32)
-    dear = plan(contents, "codl", meetings=MeetingCosts(40))
-    free = plan(contents, "codl", meetings=MeetingCosts(0))
+    dear = plan(contents, "codl", sync=SyncCosts(40))
+    free = plan(contents, "codl", sync=SyncCosts(0))
     assert Placement.CHAIN in placements(dear)
     assert Placement.CHAIN not in placements(free)
     assert Placement.ROWS in placements(free)
@@ -197,7 +195,7 @@ def test_chains_are_made_where_meetings_are_dear_and_not_where_they_are_free() -
 
 def test_branches_go_apart_where_cuts_do_not_pay() -> None:
     contents = forked(2, channels=32, size=16)
-    planned = plan(contents, "ulayer", (Speed(40, 0.005), Speed(40, 0.005)), MeetingCosts(15))
+    planned = plan(contents, "ulayer", (Speed(40, 0.005), Speed(40, 0.005)), SyncCosts(15))
     assert Placement.BRANCHES in placements(planned)
     assert planned.total_us < 0.95 * planned.home_us
 
@@ -271,7 +269,7 @@ def test_measuring_finds_a_cut_far_from_the_predicted_one(slowness: float) -> No
 def test_measuring_finds_that_one_processor_is_better() -> None:
     contents = straight(2)
     measured = (Speed(900, 1.0), Speed(1, 0.01))
-    planned = plan(contents, "codl", EVEN, MeetingCosts(40), measured=measured)
+    planned = plan(contents, "codl", EVEN, SyncCosts(40), measured=measured)
     assert not planned.is_split
     assert planned.home == Processor.GPU
 
@@ -285,7 +283,7 @@ def test_measuring_asks_for_few_parts() -> None:
         "device",
         METHODS["finegrained"],
         AnalyticTimes(graph, *EVEN),
-        MeetingCosts(2),
+        SyncCosts(2),
         measured=measured,
     )
     assert measured.asked <= len(graph.layers) * (2 + 4)
@@ -309,7 +307,7 @@ SPEED = st.builds(
     contents=NETWORKS,
     method=st.sampled_from(sorted(METHODS)),
     speeds=st.tuples(SPEED, SPEED),
-    meetings=st.builds(MeetingCosts, st.floats(0, 50), st.sampled_from([1.0, 100.0, 1e6])),
+    sync=st.builds(SyncCosts, st.floats(0, 50), st.sampled_from([1.0, 100.0, 1e6])),
     margin=st.sampled_from([0.0, 0.02, 0.5]),
     channel_step=st.sampled_from([None, 8, 32]),
     measured=st.one_of(st.none(), st.tuples(SPEED, SPEED)),
@@ -318,20 +316,20 @@ def test_every_plan_is_sound_and_not_worse_than_one_processor(
     contents: FileContents,
     method: str,
     speeds: tuple[Speed, Speed],
-    meetings: MeetingCosts,
+    sync: SyncCosts,
     margin: float,
     channel_step: int | None,
     measured: tuple[Speed, Speed] | None,
 ) -> None:
     try:
-        planned = plan(contents, method, speeds, meetings, margin, measured, channel_step)
+        planned = plan(contents, method, speeds, sync, margin, measured, channel_step)
     except InputError as error:
         assert "no layer" in str(error)
         return
     verify_plan(contents, planned.plan)
     assert planned.total_us <= planned.home_us
     assert planned.plan.predicted_ms == pytest.approx(planned.total_us / 1000)
-    again = plan(contents, method, speeds, meetings, margin, measured, channel_step)
+    again = plan(contents, method, speeds, sync, margin, measured, channel_step)
     assert again.plan == planned.plan
 
 
@@ -343,7 +341,7 @@ def test_large_networks_are_planned_within_a_second(
     contents = request.getfixturevalue(name)
     speeds = (Speed(3, 0.002, 32), Speed(9, 0.002, 8))
     begin = time.process_time()  # of one thread: what else the machine does is not counted
-    planned = plan(contents, method, speeds, MeetingCosts(9, 9000))
+    planned = plan(contents, method, speeds, SyncCosts(9, 9000))
     assert time.process_time() - begin < 1
     assert planned.is_split
 

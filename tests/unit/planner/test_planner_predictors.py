@@ -13,7 +13,7 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_record
+from phonebit.planner.json_records import MAX_ARRAY_BYTES, from_record, to_record
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
@@ -164,7 +164,7 @@ def test_codl_counts_the_copy_to_an_image_as_a_launch() -> None:
     image = steps("binary_conv2d * * * * bconv2d_image TILE_PIXELS=2 TILE_FILTERS=8")
     buffer = steps("binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=8")
     assert (buffer["launches"], image["launches"]) == (1, 2)
-    assert image["bytes to an image"] == 16 * 28 * 128 / 8  # 14 rows, and one beside the cut
+    assert image["bytes to an image"] == 16 * 28 * 128 / 8  # 14 rows, and one next to the cut
     assert "bytes to an image" not in buffer
 
 
@@ -226,7 +226,7 @@ def test_trees_predict_what_lightgbm_predicts() -> None:
         ("feature", "AAA", "model.trees.feature: damaged"),
         ("feature", to_record(np.full(1, -1, np.int16)), "lengths that do not fit"),
         ("thresholds", to_record(np.zeros(0)), "lengths that do not fit"),
-        ("leaves", to_record(np.zeros(MOST_ARRAY_BYTES + 4, np.int8)), "at most 16777216 bytes"),
+        ("leaves", to_record(np.zeros(MAX_ARRAY_BYTES + 4, np.int8)), "at most 16777216 bytes"),
     ],
 )
 def test_damaged_trees_are_refused(

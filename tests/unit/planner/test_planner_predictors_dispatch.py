@@ -56,7 +56,7 @@ def test_every_layer_has_launches_of_whole_groups() -> None:
             assert all(side > 0 and side % local == 0 for side, local in sides), launch
 
 
-def test_the_most_specific_line_of_a_table_serves() -> None:
+def test_the_most_specific_line_of_a_table_is_used() -> None:
     lines = [
         "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=1",
         "binary_conv2d small * * * bconv2d_split",
@@ -75,7 +75,7 @@ def test_the_most_specific_line_of_a_table_serves() -> None:
         mali.with_tuning("binary_conv2d * *")
 
 
-def test_tensor_cores_serve_where_they_are() -> None:
+def test_tensor_cores_are_used_where_they_are() -> None:
     hopper = replace(FACTS.gpu, vendor="nvidia", family="hopper", name="NVIDIA H200")
     hopper = hopper.with_tuning("")
     assert kernels_of(hopper, CONV)[0] == "bconv2d_mma"
@@ -97,7 +97,7 @@ def test_a_cut_is_dispatched_as_a_smaller_layer() -> None:
     (odd,) = made_up.launches(CONV, OutputPart(0, 56, 8, 64))
     assert odd.choice != whole.choice
     pool = replace(PROBE, op="max_pool2d", thresholds=False, weight_bits=0)
-    with pytest.raises(InputError, match="no kernel serves max_pool2d_bits"):
+    with pytest.raises(InputError, match="no kernel supports max_pool2d_bits"):
         made_up.launches(pool, OutputPart(0, 14, 8, 64))
 
 
@@ -220,9 +220,9 @@ def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) 
         path = tmp_path / f"{family}.pbit"
         path.write_bytes(file_bytes(contents))
         with warnings.catch_warnings(record=True) as caught:
-            served = Network.load(path, device=gpu).layers[index].kernel
+            device = Network.load(path, device=gpu).layers[index].kernel
         check_warnings([str(warning.message) for warning in caught])
-        assert KernelChoice.parse(served) == facts.launches(layer, layer.whole)[-1].choice
+        assert KernelChoice.parse(device) == facts.launches(layer, layer.whole)[-1].choice
 
 
 def test_dense_layers_are_told_from_maps() -> None:

@@ -1,4 +1,4 @@
-"""What stages hand over: what is read, as the executor does it."""
+"""What stages transfer: what is read, as the executor does it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ FLOATS_ROW = 16 * 64 * 4
 
 
 @dataclass
-class Meetings:
-    """Keeps what each meeting hands over: bytes to the CPU, bytes to the GPU."""
+class Transfers:
+    """Keeps what each synchronization transfers: bytes to the CPU, bytes to the GPU."""
 
     handed: list[tuple[int, int]] = field(default_factory=list)
 
@@ -46,21 +46,21 @@ class Meetings:
         return 0.0
 
 
-def costs_of(graph: NetworkGraph, meetings: Meetings) -> StageCosts:
-    return StageCosts(graph, AnalyticTimes(graph, Speed(1, 1), Speed(1, 1)), meetings)
+def costs_of(graph: NetworkGraph, transfers: Transfers) -> StageCosts:
+    return StageCosts(graph, AnalyticTimes(graph, Speed(1, 1), Speed(1, 1)), transfers)
 
 
-def stage_costs(contents: FileContents) -> tuple[StageCosts, Meetings]:
-    meetings = Meetings()
-    return costs_of(NetworkGraph.of(contents), meetings), meetings
+def stage_costs(contents: FileContents) -> tuple[StageCosts, Transfers]:
+    transfers = Transfers()
+    return costs_of(NetworkGraph.of(contents), transfers), transfers
 
 
-def handed_over(
+def transferred(
     contents: FileContents, stages: Callable[[NetworkGraph], Sequence[Stage]]
 ) -> list[tuple[int, int]]:
-    costs, meetings = stage_costs(contents)
+    costs, transfers = stage_costs(contents)
     costs.total_us(stages(costs.graph))
-    return meetings.handed
+    return transfers.handed
 
 
 def at_rows(*cuts: int) -> Callable[[NetworkGraph], list[Stage]]:
@@ -76,12 +76,12 @@ def at_rows(*cuts: int) -> Callable[[NetworkGraph], list[Stage]]:
 def test_convolutions_cut_at_one_row_exchange_their_halos() -> None:
     upload, halo = (0, 6 * FLOATS_ROW), (BITS_ROW, BITS_ROW)
     result = (6 * BITS_ROW, 0)
-    handed = handed_over(straight(3), at_rows(6, 6, 6, 6))
+    handed = transferred(straight(3), at_rows(6, 6, 6, 6))
     assert handed == [upload, halo, halo, halo, result]
 
 
 def test_convolutions_cut_at_other_rows_exchange_what_lies_between() -> None:
-    handed = handed_over(straight(3), at_rows(6, 6, 9, 5))
+    handed = transferred(straight(3), at_rows(6, 6, 9, 5))
     assert handed[2:4] == [(0, 4 * BITS_ROW), (5 * BITS_ROW, 0)]
 
 
@@ -97,9 +97,9 @@ def pointwise() -> FileContents:
 def test_one_by_one_windows_and_pools_cut_alike_do_not_meet() -> None:
     contents = pointwise()
     upload, halo, result = (0, 6 * FLOATS_ROW), (BITS_ROW, BITS_ROW), (3 * BITS_ROW // 2, 0)
-    assert handed_over(contents, at_rows(6, 6, 6, 3)) == [upload, halo, result]
+    assert transferred(contents, at_rows(6, 6, 6, 3)) == [upload, halo, result]
     # A pool that is cut elsewhere: its CPU's part reads two rows of the GPU's.
-    wider = handed_over(contents, at_rows(6, 6, 6, 2))
+    wider = transferred(contents, at_rows(6, 6, 6, 2))
     assert wider == [upload, halo, (2 * BITS_ROW, 0), (2 * BITS_ROW // 2, 0)]
 
 
@@ -115,25 +115,25 @@ def at_channels(*cuts: int) -> Callable[[NetworkGraph], list[Stage]]:
 
 def test_pools_cut_at_their_operands_channels_do_not_meet() -> None:
     contents = pointwise()
-    alike = handed_over(contents, at_channels(32, 32, 32, 32))
+    alike = transferred(contents, at_channels(32, 32, 32, 32))
     half = 16 * BITS_ROW // 2
     upload = (0, 16 * FLOATS_ROW // 2)
     assert alike == [upload, (half, half), (half, half), (half // 4, 0)]
     # A pool that is cut elsewhere: its GPU's part reads sixteen channels of the CPU's.
-    higher = handed_over(contents, at_channels(32, 32, 32, 48))
+    higher = transferred(contents, at_channels(32, 32, 32, 48))
     assert higher[3:] == [(0, half // 2), (3 * half // 8, 0)]
     # Inside a word: the CPU computes it whole, and reads eight channels of the GPU's.
-    inside = handed_over(contents, at_channels(32, 32, 40, 40))
+    inside = transferred(contents, at_channels(32, 32, 40, 40))
     assert inside[3:] == [(half // 4, 0), (5 * half // 16, 0)]
 
 
-def test_channel_parts_are_handed_over_by_rows_too() -> None:
+def test_channel_parts_are_transferred_by_rows_too() -> None:
     def stages(graph: NetworkGraph) -> list[Stage]:
         sign, first, second = graph.layers
         by_channels = cut_in_two(first, Placement.CHANNELS, 16)
         return [on_one(sign, GPU), by_channels, cut_in_two(second, Placement.ROWS, 6)]
 
-    handed = handed_over(straight(2), stages)
+    handed = transferred(straight(2), stages)
     assert handed[2] == (11 * BITS_ROW // 4, 7 * BITS_ROW * 3 // 4)
 
 
@@ -149,7 +149,7 @@ def test_a_residual_gets_the_rows_that_are_missing(
     cut: int, to_block0: tuple[int, int], to_block1: tuple[int, int]
 ) -> None:
     """The first block adds the input, of which the GPU has six rows since the sign's stage."""
-    handed = handed_over(residual(2), at_rows(6, cut, 6, 3, 3))
+    handed = transferred(residual(2), at_rows(6, cut, 6, 3, 3))
     assert handed[:3] == [(0, 6 * FLOATS_ROW), to_block0, to_block1]
 
 
@@ -158,7 +158,7 @@ def test_the_cpu_waits_for_a_tensor_at_each_reader_and_the_gpu_once() -> None:
 
     def handed(sign: Processor, others: Processor) -> list[tuple[int, int]]:
         sides = (sign, others, others, others, others, others)
-        return handed_over(
+        return transferred(
             forked(2, size=16),
             lambda graph: [on_one(*pair) for pair in zip(graph.layers, sides, strict=True)],
         )
@@ -169,13 +169,13 @@ def test_the_cpu_waits_for_a_tensor_at_each_reader_and_the_gpu_once() -> None:
 
 
 def test_a_layer_alone_reads_its_rows_from_the_gpu() -> None:
-    costs, meetings = stage_costs(straight(1))
+    costs, transfers = stage_costs(straight(1))
     by_rows = cut_in_two(costs.graph.layers[1], Placement.ROWS, 6)
     by_channels = cut_in_two(costs.graph.layers[1], Placement.CHANNELS, 16)
     costs.alone_us(by_rows)
     costs.alone_us(by_channels)
     costs.alone_us(on_one(costs.graph.layers[1], GPU))
-    assert meetings.handed == [
+    assert transfers.handed == [
         (11 * BITS_ROW, 10 * BITS_ROW),
         (16 * BITS_ROW, 16 * BITS_ROW * 3 // 4),
     ]
@@ -185,7 +185,7 @@ RANGES = st.tuples(st.integers(0, 19), st.integers(1, 9)).map(lambda at: (at[0],
 
 
 @given(st.tuples(RANGES, RANGES), st.lists(st.tuples(RANGES, RANGES), max_size=5))
-def test_a_parts_share_of_what_readers_span_is_handed_over(
+def test_a_parts_share_of_what_readers_span_is_transferred(
     sides: tuple[tuple[int, int], tuple[int, int]],
     reads: list[tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
@@ -194,12 +194,12 @@ def test_a_parts_share_of_what_readers_span_is_handed_over(
     total = handover.bytes_left
     assert total == part.rows * 3 * part.channels * 4
     for rows, channels in reads:
-        handover = handover.hand_over(OutputPart(*rows, *channels))
+        handover = handover.transfer(OutputPart(*rows, *channels))
     shared = 3 * 4
     for side, (begin, end) in enumerate(sides):
         first = min((read[side][0] for read in reads), default=99)
-        behind = max((read[side][1] for read in reads), default=0)
-        shared *= max(min(end, behind) - max(begin, first), 0)
+        after = max((read[side][1] for read in reads), default=0)
+        shared *= max(min(end, after) - max(begin, first), 0)
     assert total - handover.bytes_left == shared
 
 
@@ -239,8 +239,8 @@ class Executor:
             layer = self.graph.layers[entry.layer]
             if side == CPU:
                 first, channels = part.channel_begin // 32 * 32, layer.shape[2]
-                behind = min((part.channel_end + 31) // 32 * 32, channels)
-                part = part._replace(channel_begin=first, channel_end=behind)
+                after = min((part.channel_end + 31) // 32 * 32, channels)
+                part = part._replace(channel_begin=first, channel_end=after)
             for tensor, read in self.graph.parts_read(layer, part):
                 if self.stage_of[tensor] < number and read.rows:
                     yield tensor, read
@@ -259,7 +259,7 @@ class Executor:
             for tensor, reads in self.read[side].items()
         )
 
-    def meetings(self) -> int:
+    def transfers(self) -> int:
         count, handed = 0, -2
         for number in range(len(self.stages)):
             waits = {
@@ -296,7 +296,7 @@ def stages_from(graph: NetworkGraph, begin: int) -> list[Stage]:
             stages += [chain for chain in chains if chain is not None]
     for region in branch_regions(graph):
         if min(region)[0] == begin:
-            stages += branch_stages(costs_of(graph, Meetings()), region)
+            stages += branch_stages(costs_of(graph, Transfers()), region)
     return stages
 
 
@@ -321,14 +321,14 @@ def staged(draw: st.DrawFn, contents: FileContents) -> tuple[NetworkGraph, list[
 
 
 def check(graph: NetworkGraph, stages: list[Stage], is_linear: bool) -> None:
-    meetings = Meetings()
-    costs_of(graph, meetings).total_us(stages)
+    transfers = Transfers()
+    costs_of(graph, transfers).total_us(stages)
     executor = Executor(graph, stages)
-    to_cpu, to_gpu = (sum(handed[side] for handed in meetings.handed) for side in (0, 1))
+    to_cpu, to_gpu = (sum(handed[side] for handed in transfers.handed) for side in (0, 1))
     assert (to_cpu, to_gpu) == (executor.bytes_to(CPU), executor.bytes_to(GPU))
-    assert len(meetings.handed) >= executor.meetings()
+    assert len(transfers.handed) >= executor.transfers()
     if is_linear:
-        assert len(meetings.handed) == executor.meetings()
+        assert len(transfers.handed) == executor.transfers()
 
 
 @pytest.mark.parametrize("contents", [straight(2, channels=16, size=9), pointwise()])

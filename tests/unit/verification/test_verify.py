@@ -234,7 +234,7 @@ def test_real_values_part_beyond_the_tolerance_and_at_nan() -> None:
     assert found.verdict == "mismatch"
 
 
-def test_end_to_end_verdicts() -> None:
+def test_end_to_end_results() -> None:
     base = EndToEndCheck(samples=2, same_argmax=2, tolerance=1e-5)
     assert base.verdict == "equal"
     assert replace(base, max_abs_difference=1e-6).verdict == "within tolerance"

@@ -37,7 +37,7 @@ Fault = Callable[[Any], Any]
 
 @cache
 def network() -> onnx.ModelProto:
-    """A real layer, a binary one with a shortcut, another, and a real one with limited values."""
+    """A float layer, a binary one with a shortcut, another, and a float one with limited values."""
     rng = np.random.default_rng(5)
 
     def norm(name: str, operand: str, center: float, scale: float) -> onnx.NodeProto:

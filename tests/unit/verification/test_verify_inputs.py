@@ -27,12 +27,12 @@ def levels(count: int, value: int = 0) -> np.ndarray:
 
 
 def test_sub_folders_are_classes_and_samples_are_spread_over_them(
-    network: Network, pictures: list[Path], tmp_path: Path
+    network: Network, images: list[Path], tmp_path: Path
 ) -> None:
-    for number, picture in enumerate(pictures[:6]):
+    for number, image in enumerate(images[:6]):
         folder = tmp_path / f"class{number // 2}"
         folder.mkdir(exist_ok=True)
-        shutil.copy(picture, folder / f"{number}.png")
+        shutil.copy(image, folder / f"{number}.png")
     (tmp_path / "class0" / "notes.txt").write_text("no image")
     (name,) = (info.name for info in network.inputs)
     everything = read_inputs(network, tmp_path, None, 0, None)[name]
@@ -46,7 +46,7 @@ def test_of_an_archive_with_other_arrays_the_one_that_fits_is_taken(
     network: Network, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.npz"
-    np.savez(path, pictures=levels(4, 7), classes=np.arange(4))
+    np.savez(path, images=levels(4, 7), classes=np.arange(4))
     ((name, array),) = read_inputs(network, path, 3, 0, None).items()
     assert name == network.inputs[0].name
     assert np.array_equal(array, levels(3, 7))

@@ -107,7 +107,7 @@ def one_sign(path: Path, rescaled: bool = False, zeros: Zeros = "plus") -> tuple
 
 
 @pytest.mark.parametrize("rescaled", [False, True])
-def test_exact_zeros_are_counted_at_their_sign_and_nothing_behind_is_blamed(
+def test_exact_zeros_are_counted_at_their_sign_and_nothing_after_is_blamed(
     tmp_path: Path, rescaled: bool
 ) -> None:
     source, file = one_sign(tmp_path / "net.pbit", rescaled)
@@ -126,7 +126,7 @@ def test_exact_zeros_are_counted_at_their_sign_and_nothing_behind_is_blamed(
 
 
 def test_a_zero_is_followed_only_as_far_as_the_layers_are_fed_with_it(tmp_path: Path) -> None:
-    """Real values come from the source, zeros and all; bits behind them must not be replayed."""
+    """Float values come from the source, zeros and all; bits after them must not be replayed."""
     net = Net()
     total = "x"
     for block in range(3):  # residual blocks; only the first reads zeros
@@ -156,7 +156,7 @@ def test_more_exact_zeros_than_an_accident_part(tmp_path: Path) -> None:
     assert report.first_mismatch is layer_of(report, "sign/bits", file)
 
 
-def test_a_wrong_layer_behind_exact_zeros_is_still_found(tmp_path: Path) -> None:
+def test_a_wrong_layer_after_exact_zeros_is_still_found(tmp_path: Path) -> None:
     source, file = one_sign(tmp_path / "net.pbit")
     graph = read_graph(file)
     node = graph.producer("last")
@@ -177,7 +177,7 @@ def test_zeros_that_are_kept_exact_are_equal_plane_by_plane(tmp_path: Path) -> N
 
 
 def two_bit_net(path: Path) -> tuple[Source, Path]:
-    """Two quantizers of four levels: one pooled, one behind poolings and a concatenation."""
+    """Two quantizers of four levels: one pooled, one after poolings and a concatenation."""
     net = Net()
     early = net.add("pool", MaxPool2D(POOL), net.add("q", TWO_BITS, "x"))
     left = net.norm("left_norm", net.add("left_pool", MaxPool2D(POOL), net.conv("left", early)))
@@ -198,7 +198,7 @@ def test_planes_of_quantizers_are_judged_by_the_sources_levels(tmp_path: Path) -
 
 
 def pooled_sign_net(path: Path) -> tuple[Source, Path]:
-    """A sign behind batch norm and pooling, so that it moves in front of them."""
+    """A sign after batch norm and pooling, so that it moves in front of them."""
     net = Net()
     conv = net.conv("conv", net.add("sign", TORCH_SIGN, "x"))
     value = net.norm("norm", net.add("pool", MaxPool2D(POOL), conv))
@@ -233,7 +233,7 @@ def test_every_changed_threshold_is_found_at_its_layer(tmp_path: Path, make: Any
         moved[channel] += 64 if moved.dtype == np.int32 else 8
         if node.bits is None:
             changed = replace(epilogue, steps=[*epilogue.steps[:-1], Count(moved)])
-            name, channel = bits_behind(graph, name, channel)
+            name, channel = bits_after(graph, name, channel)
         else:
             changed = replace(epilogue, threshold=moved)
         node.op = replace(node.op, epilogue=changed)  # type: ignore
@@ -246,14 +246,14 @@ def test_every_changed_threshold_is_found_at_its_layer(tmp_path: Path, make: Any
         assert changed_bits.worst_bit.endswith(f", {channel}]")
 
 
-def bits_behind(graph: Graph, level: str, channel: int) -> tuple[str, int]:
+def bits_after(graph: Graph, level: str, channel: int) -> tuple[str, int]:
     """The first bits of a level, which may be part of a concatenation, and its channel there."""
     (reader,) = graph.consumers(level)
     if reader.planes:
         return reader.planes[0], channel
     before = reader.inputs[: reader.inputs.index(level)]
     channel += sum(graph.types[name].shape[2] for name in before)
-    return bits_behind(graph, reader.outputs[0], channel)
+    return bits_after(graph, reader.outputs[0], channel)
 
 
 def threshold_of(node: Node) -> NDArray[Any] | None:

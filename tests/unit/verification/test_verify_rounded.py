@@ -37,7 +37,7 @@ TORCH_SIGN = Quantize(np.array([0, SMALLEST], np.float32), np.array([-1, 0, 1], 
 
 
 def trained_network(sign: Operator | None = None) -> Graph:
-    """Real stem with its sign, a binary convolution, a real one behind PReLU, a real classifier."""
+    """Float stem with its sign, binary convolution, float one after PReLU, float classifier."""
     rng = np.random.default_rng(11)
     graph = Graph("g", [Node("x", Input(), [], value="x")], {}, ["x"], [])
     graph.types["x"] = TensorType((12, 12, 3), DataType.F32)
@@ -76,7 +76,7 @@ def checked(graph: Graph, file: Any, **options: Any) -> VerificationReport:
 
 
 def class_changes(graph: Graph, folder: Path, float_weights: FloatWeights) -> int:
-    """Counted over whole files: the rounded one beside the exact one."""
+    """Counted over whole files: the rounded one and the exact one."""
     exact, rounded = (
         Network.load(converted(graph, weights, folder), "cpu") for weights in ("f32", float_weights)
     )
@@ -181,7 +181,7 @@ def test_binary_layers_are_judged_as_ever(tmp_path: Path) -> None:
 
 
 class Damaged:
-    """A network in which one layer of real values is wrong beyond any precision."""
+    """A network in which one layer of float values is wrong beyond any precision."""
 
     def __init__(self, network: Network, layer: str) -> None:
         self._network = network

@@ -100,7 +100,7 @@ def test_a_live_module_takes_inputs_in_its_own_order_of_axes(folder: Path) -> No
     assert moved.layers == report.layers
 
 
-def test_the_reference_interpreter_serves_when_asked(folder: Path) -> None:
+def test_the_reference_interpreter_is_used_when_asked(folder: Path) -> None:
     report = verify(folder / "net.pt2", folder / "net.pbit", framework=False, device="cpu")
     assert (report.passed, report.reference, report.reason) == (True, "interpreter", "as asked")
 

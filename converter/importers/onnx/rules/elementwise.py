@@ -181,7 +181,7 @@ def _choice(builder: Builder, node: Node) -> Call:
 
 
 def mask_like(mask: Call) -> Call:
-    """A tensor of numbers beside which a constant may be a plain number."""
+    """A tensor of numbers next to which a constant may be a plain number."""
     return Call("", "empty", None, {}, mask.shape, "float32", constant=mask.constant)
 
 

@@ -22,7 +22,7 @@ def convolution(builder: Builder, node: Node) -> Call:
     call, weight, bias = node.operand(0), node.operand(1), node.input(2)
     if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4, 5):
         raise UnsupportedError(f"has a kernel of shape {weight.shape} on an input {call.shape}")
-    kernel, strides, dilation = window_of(node, weight.shape[2:], most=3)
+    kernel, strides, dilation = window_of(node, weight.shape[2:], maximum=3)
     if kernel != weight.shape[2:]:
         raise UnsupportedError(f"says kernel_shape {kernel}, but its kernel is {weight.shape[2:]}")
     pads = pads_of(node, call.shape[2:], kernel, strides, dilation)
@@ -52,7 +52,7 @@ def convolution(builder: Builder, node: Node) -> Call:
 
 
 def transposed_convolution(builder: Builder, node: Node) -> Call:
-    """ConvTranspose of one or two axes; what is cut off behind follows from the result's size."""
+    """ConvTranspose of one or two axes; the cut at the end follows from the result's size."""
     call, weight = node.operand(0), node.operand(1)
     if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4):
         raise UnsupportedError(f"has a kernel of shape {weight.shape} on an input {call.shape}")

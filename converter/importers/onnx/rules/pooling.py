@@ -157,10 +157,10 @@ def _pad(self: Array, pad: list[int], mode: str, value: Any) -> Array:
     for index in range(len(pad) // 2):
         widths[self.ndim - 1 - index] = (pad[2 * index], pad[2 * index + 1])
     cut = tuple(
-        slice(max(0, -before), size - max(0, -behind))
-        for (before, behind), size in zip(widths, self.shape, strict=True)
+        slice(max(0, -before), size - max(0, -after))
+        for (before, after), size in zip(widths, self.shape, strict=True)
     )
-    added = [(max(0, before), max(0, behind)) for before, behind in widths]
+    added = [(max(0, before), max(0, after)) for before, after in widths]
     if mode == "constant":
         return np.pad(self[cut], added, constant_values=value or 0)
     return np.pad(self[cut], added, mode="reflect" if mode == "reflect" else "edge")

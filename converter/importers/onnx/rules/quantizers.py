@@ -159,7 +159,7 @@ def dequantize(builder: Builder, node: Node) -> Call:
 
 
 def _along(builder: Builder, node: Node, call: Call) -> Call:
-    """A constant of one number a channel, so that it meets the node's axis."""
+    """A constant of one number per channel, so that it meets the node's axis."""
     rank, axis = len(node.operand(0).shape), int(node.get("axis", 1))
     if len(call.shape) != 1 or call.shape == (1,) or not -rank <= axis < rank:
         return call

@@ -19,7 +19,7 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
 from phonebit.converter.ir import FloatArray
 
-MOST: Final = 1 << 16
+LIMIT: Final = 1 << 16
 CORNERS: Final = {"half_pixel": False, "pytorch_half_pixel": False, "align_corners": True}
 """Coordinates of interpolation that the engine has, and whether corners are aligned."""
 SMOOTH: Final = {"linear": "upsample_bilinear2d", "cubic": "upsample_bicubic2d"}
@@ -79,12 +79,12 @@ def _sizes(builder: Builder, node: Node, call: Call) -> tuple[list[int], list[np
         factors = np.array(node.get("scales") or [], np.float32)
         if scales_input is not None:
             factors = builder.value(scales_input, "scales").reshape(-1).astype(np.float32)
-        if len(factors) != len(axes) or not np.all((factors > 0) & (factors < MOST)):
+        if len(factors) != len(axes) or not np.all((factors > 0) & (factors < LIMIT)):
             raise UnsupportedError(f"has scales {factors.tolist()} for {len(axes)} axes")
         for axis, factor in zip(axes, factors, strict=True):
             sizes[axis] = math.floor(np.float32(call.shape[axis]) * factor)
             scales[axis] = factor
-    if not all(0 < size < MOST for size in sizes):
+    if not all(0 < size < LIMIT for size in sizes):
         raise UnsupportedError(f"has a result of shape {tuple(sizes)}")
     return sizes, scales
 

@@ -9,11 +9,13 @@ from phonebit.converter.importers.onnx.nodes import Node
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
 
 Sizes = tuple[int, ...]
-MOST: Final = 1 << 16
+LIMIT: Final = 1 << 16
 
 
-def window_of(node: Node, kernel: Sequence[int] = (), most: int = 2) -> tuple[Sizes, Sizes, Sizes]:
-    """Kernel, strides and dilations of a node, of at most ``most`` axes.
+def window_of(
+    node: Node, kernel: Sequence[int] = (), maximum: int = 2
+) -> tuple[Sizes, Sizes, Sizes]:
+    """Kernel, strides and dilations of a node, of at most ``maximum`` axes.
 
     Raises:
         UnsupportedError: They are no positive sizes for the same axes.
@@ -23,10 +25,10 @@ def window_of(node: Node, kernel: Sequence[int] = (), most: int = 2) -> tuple[Si
     dilation = tuple(node.get("dilations") or [1] * len(size))
     sizes = (*size, *strides, *dilation)
     same = len(size) == len(strides) == len(dilation)
-    if not same or not 1 <= len(size) <= most or not all(0 < n < MOST for n in sizes):
+    if not same or not 1 <= len(size) <= maximum or not all(0 < n < LIMIT for n in sizes):
         raise UnsupportedError(
             f"has a window of {size} with strides {strides} and dilations {dilation}; expected 1 "
-            f"to {most} axes"
+            f"to {maximum} axes"
         )
     return size, strides, dilation
 
@@ -34,7 +36,7 @@ def window_of(node: Node, kernel: Sequence[int] = (), most: int = 2) -> tuple[Si
 def pads_of(
     node: Node, size: Sizes, kernel: Sizes, strides: Sizes, dilation: Sizes
 ) -> tuple[int, ...]:
-    """Zeros around a map: those in front of each axis, then those behind.
+    """Zeros around a map: those in front of each axis, then those after it.
 
     Raises:
         UnsupportedError: There are too many, negative ones, or they are chosen in an unknown way.
@@ -52,7 +54,7 @@ def pads_of(
         pads = [0] * (2 * len(kernel))
     elif mode not in ("NOTSET", ""):
         raise UnsupportedError(f"has auto_pad={mode!r}")
-    if len(pads) != 2 * len(kernel) or not all(0 <= n < MOST for n in pads):
+    if len(pads) != 2 * len(kernel) or not all(0 <= n < LIMIT for n in pads):
         raise UnsupportedError(f"has pads {pads}")
     return tuple(pads)
 

@@ -127,8 +127,8 @@ def _thresholds(builder: Builder, sums: Call, thresholds: Call, depth: int) -> C
     limits = builder.value(thresholds, "thresholds").astype(np.int64)
     if limits.shape != sums.shape[-1:]:
         raise UnsupportedError(f"has thresholds of shape {limits.shape}")
-    least = depth - 2 * np.clip(limits, -1, depth)
-    mask = binary(builder, "ge", sums, builder.literal(least.astype(np.float32)))
+    minimum = depth - 2 * np.clip(limits, -1, depth)
+    mask = binary(builder, "ge", sums, builder.literal(minimum.astype(np.float32)))
     return where(builder, mask, 1.0, -1.0)
 
 

@@ -17,7 +17,7 @@ cpu::ConvShape conv_shape(const loader::Model& model, const loader::Op& op);
 /// Empty without I32 thresholds.
 std::vector<int32_t> integer_thresholds(const loader::Model& model, const loader::Op& op);
 
-/// Whether one filter serves each channel of a CONV2D over float32 values.
+/// Whether one filter is for each channel of a CONV2D over float32 values.
 bool is_float_depthwise(const loader::Model& model, const loader::Op& op);
 
 }  // namespace phonebit::engine::analysis

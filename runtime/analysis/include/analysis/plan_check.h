@@ -7,7 +7,7 @@
 namespace phonebit::engine::analysis {
 
 /// Throws Error(input), which says what is wrong where, got and expected, unless the plan keeps all rules of
-/// ExecutionPlan for this model and cuts layers only where op_part.h allows it. Whoever executes a plan that
+/// ExecutionPlan for this model and cuts layers only where op_part.h allows it. Code that executes a plan that
 /// passed needs no further checks. Independent of who made the plan; trusts none of its numbers.
 void check_plan(const loader::Model& model, const ExecutionPlan& plan);
 

@@ -19,7 +19,7 @@ namespace phonebit::engine {
 /// others.
 class Backend {
  public:
-  /// A pass that was begun. Destroying one that is not finished waits for it; its backend must outlive it.
+  /// An inference that was begun. Destroying one that is not finished waits for it; its backend must outlive it.
   class Pass {
    public:
     virtual ~Pass() = default;
@@ -32,10 +32,10 @@ class Backend {
   /// Whether forward and begin look for values that are not finite while they copy inputs.
   virtual bool checks_values(int /*batch*/) const { return false; }
   /// Buffers of network inputs and outputs, `batch` images each. `layer_ms` gets the milliseconds of each
-  /// layer in this pass; null: they are not measured.
+  /// layer in this inference; null: they are not measured.
   virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                        int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
-  /// A pass whose outputs need not be written before its finish(). Inputs were read when this returns. Null: the pass is over.
+  /// An inference whose outputs need not be written before its finish(). were read when this returns. Null: it is over.
   virtual std::unique_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
                                       const std::vector<OutputBuffer>& outputs, int batch,
                                       const Cancellation& cancellation) {
@@ -50,7 +50,7 @@ class Backend {
                       const std::vector<OutputBuffer>& results, int batch,
                       const Cancellation& cancellation) = 0;
 
-  /// Name of what serves a layer.
+  /// Name of what runs a layer.
   virtual std::string kernel(size_t index) const = 0;
   virtual MemoryInfo memory() const = 0;
   /// "cpu:avx512", "gpu:0 NVIDIA H200".

@@ -1,4 +1,4 @@
-// What the levels of a picture stand for, as a network.
+// What the levels of an image stand for, as a network.
 #pragma once
 
 #include "loader/model.h"

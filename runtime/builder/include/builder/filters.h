@@ -16,7 +16,7 @@ struct FilterShape {
 };
 
 /// Throws Error(input) that begins with `where` unless these are weights of this shape: their number, finite
-/// values, clear bits behind the last channel.
+/// values, clear bits after the last channel.
 void check_weights(const Weights& weights, const FilterShape& shape, const std::string& where);
 
 /// Signs in words, 32 channels of a tap in each: [filters][taps][words]. `negated`: filters whose signs

@@ -44,7 +44,7 @@ class NetworkBuilder {
   void output(int tensor);
   /// Class names, in place of those before.
   void labels(const std::vector<std::string>& names);
-  /// What pictures become before they are input number `rule.input`, in place of a rule before.
+  /// What images become before they are input number `rule.input`, in place of a rule before.
   void preprocessing(const Preprocessing& rule);
 
   const TensorInfo& tensor(int number) const;

@@ -1,4 +1,4 @@
-// The CPU behind the Backend interface.
+// The CPU as a Backend.
 #pragma once
 
 #include <memory>

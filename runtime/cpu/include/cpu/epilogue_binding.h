@@ -22,7 +22,7 @@ class EpilogueBinding {
   /// Whether to do so from now on.
   void write_planes(bool on) { writes_planes_ = on && planes_.plane_count > 0; }
 
-  /// For element-wise layers: lets each row of the map count as one pixel, so that a few channels, as of pictures, fill
+  /// For element-wise layers: lets each row of the map count as one pixel, so that a few channels, as of images, fill
   /// vectors. Returns false, and changes nothing, where there are bits or steps that need to know the pixel.
   bool join_rows(const loader::Op& op, int width);
 

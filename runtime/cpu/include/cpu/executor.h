@@ -20,7 +20,7 @@ class Executor {
   Executor(const loader::Model& model, const Isa& isa, const Options& options,
            std::shared_ptr<threads::ThreadPool> pool, const PackedWeights* packed = nullptr);
 
-  /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
+  /// Sets the buffers of the next image: one per network input and output. Outputs that are inputs are filled
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold. Throws Error(cancelled).

@@ -41,7 +41,7 @@ class PreparedConv {
   double macs_per_ns() const { return facts_.macs_per_ns; }
 
   /// Has the weights packed with all others, when the packing list runs, which reads both arrays then.
-  /// `thresholds`: one a channel, or null for the epilogue form.
+  /// `thresholds`: one per channel, or null for the epilogue form.
   void add_packing(const BuildContext& context, const void* weights, const int32_t* thresholds) const;
   /// This convolution, of `op`, and twice `high` in one (BinaryPlanesKernel), with the weights that both have packed
   /// and keep. Its input is that of `high`. Null where the kernel has no such form.
@@ -65,7 +65,7 @@ class PreparedConv {
   const Facts facts_;
 };
 
-/// For inputs of packed bits, u8 levels or float32 values. Weights are bits, or of real values f32, f16 or i8.
+/// For inputs of packed bits, u8 levels or float32 values. Weights are bits, or of float values f32, f16 or i8.
 std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const ConvShape& shape,
                                            format::DataType input, format::DataType weights);
 

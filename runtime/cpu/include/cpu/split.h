@@ -34,9 +34,9 @@ inline int part_count(double work_ns, int threads) {
   if (work_ns > kLargestPartNs * kPartsPerThread * threads)
     return static_cast<int>(std::min(work_ns / kLargestPartNs, 1e6));
   if (threads <= 1 || work_ns < 2 * kSmallestPartNs) return 1;
-  const double most = std::min(work_ns / kSmallestPartNs, static_cast<double>(threads) * kPartsPerThread);
+  const double maximum = std::min(work_ns / kSmallestPartNs, static_cast<double>(threads) * kPartsPerThread);
   // Whole rounds: with 3 parts on 2 threads one of them would idle a third of the time.
-  const int parts = static_cast<int>(most);
+  const int parts = static_cast<int>(maximum);
   return parts >= threads ? parts / threads * threads : parts;
 }
 

@@ -20,7 +20,7 @@ class Storage final : public TensorSlots {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  /// Redirects all slots that refer to the caller's buffers to these (one a network input and output, one
+  /// Redirects all slots that refer to the caller's buffers to these (one per network input and output, one
   /// image).
   void bind_caller(const std::byte* const* inputs, std::byte* const* outputs);
 

@@ -1,4 +1,4 @@
-// How layers get at the memory of tensors: pointers that whoever owns the memory keeps up to date.
+// How layers get at the memory of tensors: pointers that the owner of the memory keeps up to date.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ class TensorSlots {
  public:
   virtual ~TensorSlots() = default;
 
-  /// Points the pointer variable at `slot` to `offset` bytes behind the tensor's begin, now or whenever the
+  /// Points the pointer variable at `slot` to `offset` bytes after the tensor's begin, now or whenever the
   /// tensor gets its memory. `slot` must stay where it is. A template, since void** cannot stand for T**.
   template <class T>
   void bind(int tensor, T** slot, size_t offset = 0) {

@@ -15,7 +15,7 @@ class Meter {
  public:
   /// Takes a source, which must not be null. One that does not answer for `answer_s` has failed.
   explicit Meter(std::unique_ptr<Source> source, double answer_s = 5.0);
-  /// Ends the thread; one whose reading hangs is left behind with the source.
+  /// Ends the thread; one whose reading hangs stays with the source.
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;

@@ -22,9 +22,9 @@ struct SourceInfo {
   std::string name;         ///< "rapl", "ina", "odpm", "battery"
   std::string description;  ///< for people
   bool is_counter = false;  ///< readings are mJ that only grow; else mW
-  double unit_mj = 0.0;     ///< least step that a counter's interface can show; 0 of power. The step that is
-                            ///< seen, energy_trace.h, is mostly larger
-  double period_s = 0.0;    ///< pace at which it is worth reading
+  double unit_mj = 0.0;   ///< smallest step that a counter's interface can show; 0 of power. The step that is
+                          ///< seen, energy_trace.h, is mostly larger
+  double period_s = 0.0;  ///< pace at which it is worth reading
   std::vector<Rail> rails;  ///< in the order of the readings
 };
 
@@ -58,7 +58,7 @@ struct Finding {
 };
 
 /// Looks for every kind below a root of the file system: a finding for each, those first that measure the
-/// least beside the processor. Each source found has been read once. Reads files. Any thread.
+/// only little besides the processor. Each source found has been read once. Reads files. Any thread.
 std::vector<Finding> discover(const std::string& root = "/");
 
 /// The source of that name; with no name the first of discover(). All but "rapl" see every processor of a

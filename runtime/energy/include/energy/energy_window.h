@@ -17,7 +17,7 @@ struct Readings {
 };
 
 struct WindowLimits {
-  double seconds;          ///< least length
+  double seconds;          ///< minimum length
   double longest_s;        ///< length at which it ends in any case
   double max_uncertainty;  ///< it ends when one step of the source is at most this share of its energy
 };

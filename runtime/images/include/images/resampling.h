@@ -9,7 +9,7 @@
 
 namespace phonebit::engine::images {
 
-/// Levels of a pixel in a row between the passes: red, green, blue, alpha.
+/// Levels of a pixel in a row between the two directions: red, green, blue, alpha.
 constexpr int kLanes = 4;
 
 /// Fractional bits of a weight: 32 less the 8 of a level and 2 for sums that overshoot before they are cut.

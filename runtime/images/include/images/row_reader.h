@@ -15,7 +15,7 @@ enum class RowColors {
   gray,             ///< luma by ITU-R 601 in all lanes
 };
 
-/// Reads row `row`, columns [begin, end) of the crop into 4 bytes a pixel.
+/// Reads row `row`, columns [begin, end) of the crop into 4 bytes per pixel.
 void read_row(const ImageLayout& image, RowColors colors, int row, int begin, int end, uint8_t* pixels);
 
 }  // namespace phonebit::engine::images

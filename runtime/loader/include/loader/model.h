@@ -68,23 +68,23 @@ struct Op {
 };
 
 /// The whole network. Every index, shape, count and order was checked by load_model (docs/format.md), so that
-/// whoever executes it needs no further checks. Move-only; constants point into `file`.
+/// code that executes it needs no further checks. Move-only; constants point into `file`.
 /// Tables are copies: later changes of the file cannot invalidate what was checked.
 struct Model {
   FileBytes file;
   std::vector<Tensor> tensors;
   std::vector<Constant> constants;
-  /// Of i32 constants (channel numbers, thresholds) of a file used in place: what may serve as an index is
+  /// Of i32 constants (channel numbers, thresholds) of a file used in place: what may be an index is
   /// never read from bytes that somebody else could change after the check.
   std::vector<memory::AlignedBuffer> index_copies;
   std::vector<Op> ops;
   std::vector<int> inputs;
   std::vector<int> outputs;
   std::string metadata;                      // JSON or empty
-  std::vector<Preprocessing> preprocessing;  // at most one an input
-  std::vector<DetectionHead> detection;      // at most one an output
-  std::vector<std::string> labels;           // one a class of the first output, or none
-  std::vector<ExecutionPlan> plans;          // at most one a device; not checked by check_plan
+  std::vector<Preprocessing> preprocessing;  // at most one per input
+  std::vector<DetectionHead> detection;      // at most one per output
+  std::vector<std::string> labels;           // one per class of the first output, or none
+  std::vector<ExecutionPlan> plans;          // at most one per device; not checked by check_plan
 
   const Tensor& tensor(int index) const { return tensors[static_cast<size_t>(index)]; }
   const Constant& constant(int index) const { return constants[static_cast<size_t>(index)]; }

@@ -6,9 +6,9 @@
 
 namespace phonebit::engine::memory {
 
-/// Owns `size` bytes, aligned to 64. From 1 MiB on to 2 MiB, and backed by huge pages where the system offers them: dense
-/// layers stream through their weights, where page walks would cost more than the arithmetic, and maps that fit into
-/// the second cache do so only if their pages are not scattered. Not initialised. Move-only.
+/// Owns `size` bytes, aligned to 64. From 1 MiB on to 2 MiB, and backed by huge pages where the system offers
+/// them: dense layers stream through their weights, where page walks would cost more than the arithmetic, and
+/// maps that fit into the second cache do so only if their pages are not scattered. Not initialised. Move-only.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -23,7 +23,7 @@ constexpr bool has_type(Types types, format::DataType dtype) {
 /// What the constant `weights` of an operator holds.
 enum class Weights : uint8_t { none, filters, one_filter_a_channel, channel_indices };
 
-/// Which rows of its operands an operator reads for some rows of its output.
+/// Which rows of its operands that an operator reads for some rows of its output.
 enum class Rows : uint8_t {
   window,  ///< those under its window
   same,    ///< the same rows
@@ -31,7 +31,7 @@ enum class Rows : uint8_t {
   all,
 };
 
-/// Which channels of its operands an operator reads for some channels of its output.
+/// Which channels of its operands that an operator reads for some channels of its output.
 enum class Channels : uint8_t {
   all,
   same,  ///< the same channels
@@ -51,7 +51,7 @@ enum class Cuts : uint8_t {
 /// epilogue; for others it stores its result as it is. Copies: whether its results are values of its operands
 /// (or 0), unchanged.
 // clang-format off
-//      number, kind,                  name,                       weights,                       operands,         sums,    steps,    rows,         channels,       cuts,                    copies
+// number, kind, name, weights, operands, sums, steps, rows, channels, cuts, copies
 #define PHONEBIT_OPERATORS(OPERATOR)                                                                                                                                                              \
   OPERATOR( 1, kBinaryConv2d,          "binary_conv2d",           Weights::filters,              kBits,            kBits,   kBits,    Rows::window, Channels::all,  Cuts::rows_and_channels, false) \
   OPERATOR( 2, kBinaryDepthwiseConv2d, "binary_depthwise_conv2d", Weights::one_filter_a_channel, kBits,            kBits,   kBits,    Rows::window, Channels::same, Cuts::rows,              false) \

@@ -1,4 +1,4 @@
-// The least of what several threads have found.
+// The minimum of what several threads have found.
 #pragma once
 
 #include <atomic>
@@ -6,9 +6,9 @@
 namespace phonebit::engine::threads {
 
 template <class T>
-void keep_least(std::atomic<T>& least, T value) {
-  T seen = least.load(std::memory_order_relaxed);
-  while (value < seen && !least.compare_exchange_weak(seen, value)) {
+void keep_least(std::atomic<T>& minimum, T value) {
+  T seen = minimum.load(std::memory_order_relaxed);
+  while (value < seen && !minimum.compare_exchange_weak(seen, value)) {
   }
 }
 

@@ -17,7 +17,7 @@ namespace phonebit::engine::threads {
 ///
 /// Thread i of n begins with the i-th of n equal runs of a loop's parts and helps others when it is done. So
 /// the rows of a map that a layer writes are read in the next layer by the same thread, from its own cache,
-/// and each thread reads the same weights in every pass.
+/// and each thread reads the same weights in every inference.
 ///
 /// parallel_for may be called from any thread. Only one loop is spread over the workers at a time: a nested
 /// or concurrent call runs its parts in the calling thread, which is always correct and never blocks. It does
@@ -28,14 +28,14 @@ class ThreadPool {
   using Function = void (*)(void* context, int part);
 
   /// How long an idle worker waits awake: longer than the serial stretches inside a network, so that workers
-  /// stay awake for one forward pass, and short enough not to burn a core between passes.
-  static constexpr std::chrono::microseconds kPatience{200};
+  /// stay awake for one inference, and short enough not to burn a core between passes.
+  static constexpr std::chrono::microseconds kSpinTime{200};
 
   /// `threads` counts the caller: threads - 1 workers are started. They stay on the processors `cores`; none:
-  /// on those of the calling thread. They wait awake for `patience`, then sleep. Throws Error(device) when
+  /// on those of the calling thread. They wait awake for `spin_time`, then sleep. Throws Error(device) when
   /// the system refuses.
   explicit ThreadPool(int threads, std::vector<int> cores = {},
-                      std::chrono::microseconds patience = kPatience);
+                      std::chrono::microseconds spin_time = kSpinTime);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -94,7 +94,7 @@ class ThreadPool {
   std::vector<std::thread> workers_;
   std::vector<std::atomic<int>> worker_numbers_;
   std::vector<int> cores_;
-  std::chrono::microseconds patience_;
+  std::chrono::microseconds spin_time_;
   /// All that workers may use, and the one of them that they were last told to leave alone.
   std::vector<int> processors_;
   [[maybe_unused]] int caller_processor_ = -1;

@@ -27,7 +27,7 @@ class TurnLock {
   std::optional<std::mutex> mutex_;   // made again in a child: waiters of its parent are part of its state
   std::atomic<bool> is_held_{false};  // set while the guarded may change
   std::atomic<std::thread::id> holder_{std::thread::id()};
-  std::atomic<bool> is_broken_{false};  // by a fork beside a holder
+  std::atomic<bool> is_broken_{false};  // by a fork during a hold
   std::atomic<unsigned> generation_;
 };
 

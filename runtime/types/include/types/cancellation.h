@@ -1,4 +1,4 @@
-// How a pass learns that it was cancelled.
+// How an inference learns that it was cancelled.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace phonebit::engine {
 /// lost, and none reaches passes that come later.
 using CancelCount = std::atomic<uint64_t>;
 
-/// What one pass sees of them, and of an interrupt of the thread that asked for it. Made when the pass is
+/// What one inference sees of them, and of an interrupt of the thread that asked for it. Made when the inference is
 /// asked for, before it waits for its turn. Any thread may ask.
 class Cancellation {
  public:

@@ -1,4 +1,4 @@
-// How whoever called the engine, an interpreter for example, ends work that takes long.
+// How the caller of the engine, an interpreter for example, ends work that takes long.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ namespace phonebit::engine {
 struct LayerInfo {
   std::string name;                  ///< the training framework's name
   std::string kind;                  ///< "binary_conv2d", ...
-  std::string kernel;                ///< what serves it on this machine
+  std::string kernel;                ///< what runs it on this machine
   int64_t macs;                      ///< multiply-accumulates of one image
   bool binary;                       ///< whether these are of -1/+1 by -1/+1
   int64_t weight_bytes;              ///< of all its constants in the file
@@ -22,7 +22,7 @@ struct LayerInfo {
 
 /// What a layer takes on two processors inside a network, in microseconds.
 struct LayerTimes {
-  double total;     ///< from one such layer to the next, waiting for each other and handing over included
+  double total;     ///< from one such layer to the next, waiting for each other and data transfer included
   double cpu, gpu;  ///< the parts alone; 0: no part
 };
 

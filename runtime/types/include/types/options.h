@@ -40,7 +40,7 @@ enum class Sharing {
 enum class Synchronization {
   automatic,    ///< polling where the device can and is no pool of threads, else events
   events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
-  user_events,  ///< with svm, work is enqueued early, behind user events; else as events
+  user_events,  ///< with svm, work is enqueued early, after user events; else as events
   polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
             ///< 4)
 };
@@ -79,9 +79,9 @@ struct Options {
   /// "gpu+cpu": who computes what, without parts: everything on the GPU; absent: the file's own plan for
   /// plan_key(), or everything on the GPU.
   std::optional<ExecutionPlan> plan;
-  /// "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and
+  /// "gpu+cpu": whether the first inferences take turns between the file's plan and either processor alone, and
   /// the fastest runs all others; a plan given here is followed. Only in exact precision, where all give the
-  /// same bits, and without profiling. Two at a time take memory. The verdict is kept in cache_directory.
+  /// same bits, and without profiling. Two at a time take memory. The choice is kept in cache_directory.
   bool trial = true;
   Sharing sharing = Sharing::automatic;
   Synchronization synchronization = Synchronization::automatic;
@@ -90,7 +90,7 @@ struct Options {
   /// Whether inputs of type f32 take levels (u8) instead, where the file has a preprocessing rule for them:
   /// Network::inputs then tells that type.
   bool levels = false;
-  /// Whether forward passes replay what they recorded where the device has cl_khr_command_buffer or
+  /// Whether inferences replay what they recorded where the device has cl_khr_command_buffer or
   /// cl_qcom_recordable_queues.
   bool command_buffer = true;
   /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
@@ -98,14 +98,14 @@ struct Options {
   /// Folder for program binaries and self-test results; empty: PHONEBIT_CACHE_DIR, XDG_CACHE_HOME/phonebit or
   /// HOME/.cache/phonebit.
   std::string cache_directory;
-  /// Threads of a forward pass, the caller included; 0: one for each processor that they may use.
+  /// Threads of an inference, the caller included; 0: one for each processor that they may use.
   int threads = 0;
   /// The thread that calls is kept there, too, as long as a call computes.
   Cores cores = Cores::any;
   /// The system's numbers of processors, in place of `cores` where not empty.
   std::vector<int> core_list;
   Hint hint = Hint::none;
-  /// Whether each forward pass takes the time of each layer: Network::last_profile. A GPU then runs layers
+  /// Whether each inference takes the time of each layer: Network::last_profile. A GPU then runs layers
   /// without replay.
   bool profiling = false;
   /// Largest sum of activations, scratch and packed weights that a file may ask for, and largest sum of an

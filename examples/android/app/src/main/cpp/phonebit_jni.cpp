@@ -109,10 +109,10 @@ LoadedNetwork* loaded(JNIEnv* env, jlong handle) {
   return reinterpret_cast<LoadedNetwork*>(static_cast<intptr_t>(handle));
 }
 
-/// Whether a picture can go in and scores can come out; else why not.
+/// Whether an image can go in and scores can come out; else why not.
 std::string classifier_problem(const phonebit::Network& network) {
   const size_t inputs = network.inputs().size();
-  if (inputs != 1) return "the network has " + std::to_string(inputs) + " inputs, expected one picture";
+  if (inputs != 1) return "the network has " + std::to_string(inputs) + " inputs, expected one image";
   const phonebit::TensorInfo output = network.outputs()[0];
   if (output.type != phonebit::Type::f32) return "output '" + output.name + "' is not f32, expected scores";
   return "";
@@ -189,7 +189,7 @@ const uint8_t* plane(JNIEnv* env, const char* name, jobject buffer, int64_t widt
 }
 
 /// Left, top, width, height; null: everything. Whether it could be read; else an exception is pending.
-bool read_crop(JNIEnv* env, jintArray crop, phonebit::Picture& picture) {
+bool read_crop(JNIEnv* env, jintArray crop, phonebit::Image& image) {
   if (crop == nullptr) return true;
   if (env->GetArrayLength(crop) != 4) {
     throw_java(env, kIllegalArgument, "crop: expected left, top, width, height");
@@ -197,15 +197,15 @@ bool read_crop(JNIEnv* env, jintArray crop, phonebit::Picture& picture) {
   }
   jint values[4];
   env->GetIntArrayRegion(crop, 0, 4, values);
-  picture.crop_left = values[0];
-  picture.crop_top = values[1];
-  picture.crop_width = values[2];
-  picture.crop_height = values[3];
+  image.crop_left = values[0];
+  image.crop_top = values[1];
+  image.crop_width = values[2];
+  image.crop_height = values[3];
   return true;
 }
 
-jfloatArray run(JNIEnv* env, LoadedNetwork& own, const phonebit::Picture& picture) {
-  const auto prepared = own.network.prepare_picture(picture, {own.image.data(), own.image_bytes});
+jfloatArray run(JNIEnv* env, LoadedNetwork& own, const phonebit::Image& image) {
+  const auto prepared = own.network.prepare_image(image, {own.image.data(), own.image_bytes});
   if (!prepared) {
     throw_java(env, prepared.error());
     return nullptr;
@@ -228,25 +228,25 @@ jfloatArray classify(JNIEnv* env, jclass, jlong handle, jint width, jint height,
     LoadedNetwork* const own = loaded(env, handle);
     if (own == nullptr) return nullptr;
     // Whatever the chroma's order and strides are, YUV_420_888 is three planes; NV21 is V one byte before U.
-    phonebit::Picture picture;
-    picture.format = phonebit::PictureFormat::i420;
-    picture.width = width;
-    picture.height = height;
+    phonebit::Image image;
+    image.format = phonebit::ImageFormat::i420;
+    image.width = width;
+    image.height = height;
     const int64_t half_width = (int64_t{width} + 1) / 2;
     const int64_t half_height = (int64_t{height} + 1) / 2;
-    picture.planes[0] = plane(env, "Y", y, width, height, luma_row_bytes, 1);
-    if (picture.planes[0] == nullptr) return nullptr;
-    picture.planes[1] = plane(env, "U", u, half_width, half_height, chroma_row_bytes, chroma_pixel_bytes);
-    if (picture.planes[1] == nullptr) return nullptr;
-    picture.planes[2] = plane(env, "V", v, half_width, half_height, chroma_row_bytes, chroma_pixel_bytes);
-    if (picture.planes[2] == nullptr) return nullptr;
-    picture.row_bytes[0] = luma_row_bytes;
-    picture.row_bytes[1] = picture.row_bytes[2] = chroma_row_bytes;
-    picture.pixel_bytes[1] = picture.pixel_bytes[2] = chroma_pixel_bytes;
-    if (!read_crop(env, crop, picture)) return nullptr;
-    picture.rotation = rotation;
-    picture.is_mirrored = is_mirrored != JNI_FALSE;
-    return run(env, *own, picture);
+    image.planes[0] = plane(env, "Y", y, width, height, luma_row_bytes, 1);
+    if (image.planes[0] == nullptr) return nullptr;
+    image.planes[1] = plane(env, "U", u, half_width, half_height, chroma_row_bytes, chroma_pixel_bytes);
+    if (image.planes[1] == nullptr) return nullptr;
+    image.planes[2] = plane(env, "V", v, half_width, half_height, chroma_row_bytes, chroma_pixel_bytes);
+    if (image.planes[2] == nullptr) return nullptr;
+    image.row_bytes[0] = luma_row_bytes;
+    image.row_bytes[1] = image.row_bytes[2] = chroma_row_bytes;
+    image.pixel_bytes[1] = image.pixel_bytes[2] = chroma_pixel_bytes;
+    if (!read_crop(env, crop, image)) return nullptr;
+    image.rotation = rotation;
+    image.is_mirrored = is_mirrored != JNI_FALSE;
+    return run(env, *own, image);
   });
 }
 

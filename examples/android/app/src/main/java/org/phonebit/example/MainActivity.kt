@@ -20,7 +20,7 @@ import androidx.core.content.ContextCompat
 import java.util.concurrent.ExecutorService
 import java.util.concurrent.Executors
 
-/** The back camera's picture, and what the network takes it for. */
+/** The back camera's image, and what the network takes it for. */
 class MainActivity : ComponentActivity() {
     private lateinit var preview: PreviewView
     private lateinit var text: TextView

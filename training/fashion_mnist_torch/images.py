@@ -1,6 +1,6 @@
-"""Fashion-MNIST as tensors on one device, and what the networks see of a picture.
+"""Fashion-MNIST as tensors on one device, and what the networks see of an image.
 
-A picture of 28x28 levels gets a border of two pixels of level 0, its background. Level u stands for
+An image of 28x28 levels gets a border of two pixels of level 0, its background. Level u stands for
 (2 u - 255) / 256: like -1..1, but a multiple of 2^-8, so that float32 sums of such values are exact
 in any order. ``INPUT_RANGE`` says the same to the converter.
 """
@@ -23,7 +23,7 @@ __all__ = ["CLASS_NAMES", "DEFAULT_DIR", "INPUT_RANGE", "TensorSplit"]
 INPUT_RANGE: Final = (-255 / 256, 255 / 256)
 """What the levels 0 and 255 stand for."""
 MAX_SHIFT: Final = 2
-"""Pixels by which training shifts pictures, in both directions: the picture stays whole."""
+"""Pixels by which training shifts images, in both directions: the image stays whole."""
 
 
 def real_values(levels: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ class TensorSplit:
     """One half of the data set on a device.
 
     Attributes:
-        canvas: u8[N][36][36], the pictures in the middle of level 0: room for every shift.
+        canvas: u8[N][36][36], the images in the middle of level 0: room for every shift.
         labels: i64[N], 0..9.
     """
 
@@ -53,24 +53,24 @@ class TensorSplit:
             folder: of the four .gz files.
             split: "train" or "t10k".
             device: of the tensors, as PyTorch names it.
-            limit: keep only the first so many pictures.
+            limit: keep only the first so many images.
 
         Raises:
             FileNotFoundError: a file is absent.
             ValueError: a file is malformed.
         """
         arrays = load_split(folder, split)
-        pictures = torch.from_numpy(arrays.pictures[:limit, ..., 0].copy()).to(device)
-        margin = (SIDE - pictures.shape[-1]) // 2 + MAX_SHIFT
+        images = torch.from_numpy(arrays.images[:limit, ..., 0].copy()).to(device)
+        margin = (SIDE - images.shape[-1]) // 2 + MAX_SHIFT
         labels = torch.from_numpy(arrays.labels[:limit].copy()).long().to(device)
-        return cls(F.pad(pictures, (margin,) * 4), labels)
+        return cls(F.pad(images, (margin,) * 4), labels)
 
     def __len__(self) -> int:
-        """Number of pictures."""
+        """Number of images."""
         return len(self.labels)
 
     def levels(self, begin: int = 0, end: int | None = None) -> Tensor:
-        """u8[N][32][32]: pictures as they are, in their border."""
+        """u8[N][32][32]: images as they are, in their border."""
         return self.canvas[begin:end, MAX_SHIFT:-MAX_SHIFT, MAX_SHIFT:-MAX_SHIFT]
 
     def inputs(self, begin: int = 0, end: int | None = None) -> Tensor:
@@ -78,10 +78,10 @@ class TensorSplit:
         return real_values(self.levels(begin, end))[:, None]
 
     def augmented(self, chosen: Tensor, generator: torch.Generator) -> Tensor:
-        """Pictures shifted by up to ``MAX_SHIFT`` pixels, half of them mirrored left to right.
+        """Images shifted by up to ``MAX_SHIFT`` pixels, half of them mirrored left to right.
 
         Args:
-            chosen: i64[N], which pictures.
+            chosen: i64[N], which images.
             generator: on the tensors' device.
 
         Returns:

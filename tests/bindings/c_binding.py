@@ -1,4 +1,4 @@
-"""The C interface as a face."""
+"""The C interface as a binding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from binding_types import Array, Arrays, BindingError, Facts, Layer, Levels, Tensor
 from c_library import (
     Buffer,
     Handle,
@@ -18,7 +19,6 @@ from c_library import (
     TensorInfo,
     c_library,
 )
-from face_types import Array, Arrays, FaceError, Facts, Layer, Levels, Tensor
 
 from phonebit import Preprocessing
 from phonebit.format.bits import unpack_signs, words_per_row
@@ -27,7 +27,7 @@ from phonebit.layer_info import TensorDtype
 from phonebit.layer_info import TensorInfo as TensorDescription
 
 DTYPES = ("bit", "u8", "f32")
-PICTURE_FORMATS = {1: 0, 3: 1, 4: 2}
+IMAGE_FORMATS = {1: 0, 3: 1, 4: 2}
 """Gray, RGB, RGBA by channels."""
 
 
@@ -100,17 +100,17 @@ class CNetwork:
         record = {name: getattr(found, name) for name, _ in PreprocessingRule._fields_[1:]}
         return Preprocessing.from_record(record, self._tensors("input")[0].shape[2])
 
-    def prepare_picture(self, levels: Levels, rule: Preprocessing | None) -> Array:
+    def prepare_image(self, levels: Levels, rule: Preprocessing | None) -> Array:
         [tensor, *_others] = self._tensors("input")
-        picture = Picture()
-        picture.height, picture.width = levels.shape[:2]
-        picture.format = PICTURE_FORMATS[1 if levels.ndim == 2 else levels.shape[2]]
+        source = Picture()
+        source.height, source.width = levels.shape[:2]
+        source.format = IMAGE_FORMATS[1 if levels.ndim == 2 else levels.shape[2]]
         plane = np.ascontiguousarray(levels)
-        picture.planes[0] = plane.ctypes.data
+        source.planes[0] = plane.ctypes.data
         given = None if rule is None else ctypes.byref(_rule(rule, tensor))
         image = np.empty(tensor.shape, np.uint8 if tensor.dtype == "u8" else np.float32)
         self._call_network(
-            "prepare_picture", 0, ctypes.byref(picture), given,
+            "prepare_picture", 0, ctypes.byref(source), given,
             image.ctypes.data, image.nbytes,
         )  # fmt: skip
         return image
@@ -130,7 +130,7 @@ class CNetwork:
         return results
 
     def forward_buffers(self, inputs: list[Array], outputs: list[Array], batch: int) -> None:
-        """A pass on any buffers, wrong ones too."""
+        """An inference on any buffers, wrong ones too."""
         given, wanted = _buffers(inputs), _buffers(outputs)
         self._call_network("forward", given, len(given), wanted, len(wanted), batch)
 
@@ -162,7 +162,7 @@ class CNetwork:
         status = getattr(self._library, f"phonebit_{name}")(*arguments)
         if status != 0:
             kind = self._library.phonebit_status_name(status).decode()
-            raise FaceError(kind, self._library.phonebit_last_error().decode())
+            raise BindingError(kind, self._library.phonebit_last_error().decode())
 
 
 def _buffers(arrays: list[Array]) -> Any:

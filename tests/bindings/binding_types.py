@@ -1,4 +1,4 @@
-"""What both faces of the engine tell, in one form."""
+"""What both bindings of the engine report, in one form."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Arrays = Mapping[str, Array]
 Levels = NDArray[np.uint8]
 
 
-class FaceError(Exception):
-    """An error of either face.
+class BindingError(Exception):
+    """An error of either binding.
 
     Args:
         kind: "format", "input", "device" or "cancelled".
@@ -66,8 +66,8 @@ class Facts:
     plan_key: str
 
 
-class FacedNetwork(Protocol):
-    """A loaded network behind one of the faces."""
+class BoundNetwork(Protocol):
+    """A loaded network in one of the bindings."""
 
     @property
     def facts(self) -> Facts:
@@ -81,10 +81,10 @@ class FacedNetwork(Protocol):
 
     @property
     def rule(self) -> Preprocessing | None:
-        """What the file says of pictures for the first input."""
+        """What the file says of images for the first input."""
 
-    def prepare_picture(self, levels: Levels, rule: Preprocessing | None) -> Array:
-        """A gray (height, width), RGB or RGBA picture as an image of the first input.
+    def prepare_image(self, levels: Levels, rule: Preprocessing | None) -> Array:
+        """A gray (height, width), RGB or RGBA image as an image of the first input.
 
         Without a rule, by the file's own.
         """

@@ -1,4 +1,4 @@
-"""phonebit.Network as a face."""
+"""phonebit.Network as a binding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from face_types import Array, Arrays, FaceError, Facts, Layer, Levels, Tensor
+from binding_types import Array, Arrays, BindingError, Facts, Layer, Levels, Tensor
 
 from phonebit import DeviceError, InputError, ModelFormatError, Network, Preprocessing
 from phonebit.errors import CancelledError
@@ -24,7 +24,7 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except tuple(KINDS) as error:
-        raise FaceError(KINDS[type(error)], str(error)) from error
+        raise BindingError(KINDS[type(error)], str(error)) from error
 
 
 class PythonNetwork:
@@ -71,7 +71,7 @@ class PythonNetwork:
     def rule(self) -> Preprocessing | None:
         return self._network.preprocessing.get(self._network.inputs[0].name)
 
-    def prepare_picture(self, levels: Levels, rule: Preprocessing | None) -> Array:
+    def prepare_image(self, levels: Levels, rule: Preprocessing | None) -> Array:
         [info, *_others] = self._network.inputs
         rule = rule or self._network.preprocessing[info.name]
         with _errors():

@@ -71,7 +71,7 @@ def jni(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def classify_in_jvm(jni: Path, model: bytes, frame: bytes, numbers: Sequence[int]) -> str:
-    """What FrameClassifier prints; the model lies behind other bytes, as assets in an APK do."""
+    """What FrameClassifier prints; the model lies after other bytes, as assets in an APK do."""
     offset = 12345
     (jni / "assets").write_bytes(bytes(offset) + model + b"more")
     (jni / "frame").write_bytes(frame)
@@ -119,14 +119,14 @@ def test_a_frame_is_classified_in_java_as_in_python(
     network = Network.load(path, device="cpu")
     (info,) = network.inputs
     rule = network.preprocessing[info.name].to_record(0, info.shape[2])
-    picture = {
+    frame = {
         "format": I420, "width": width, "height": height, "planes": [luma, blue, red],
         "row_bytes": (luma_row, chroma_row, chroma_row),
         "pixel_bytes": (1, chroma_pixel_bytes, chroma_pixel_bytes),
         "crop": crop, "rotation": rotation, "is_mirrored": True,
     }  # fmt: skip
     fields = {name: rule[name].tolist() for name in rule.dtype.names or ()}
-    image = prepare_image(picture, fields, info.dtype, info.shape)[0]
+    image = prepare_image(frame, fields, info.dtype, info.shape)[0]
     scores = np.asarray(network.forward(image[None]), np.float32).reshape(-1)
     expected = " ".join(f"{bits:08x}" for bits in scores.view(np.uint32))
     assert printed[:2] == [f"device: {network.device}", f"labels: {','.join(LABELS)}"]

@@ -27,18 +27,18 @@ def test_grey_and_colour_are_taken_as_they_are(tmp_path: Path) -> None:
     for info in (GREY, COLOUR):
         expected = levels(info.shape[2])
         Image.fromarray(expected.squeeze()).save(tmp_path / "x.png")
-        picture = load_image(tmp_path / "x.png", info, None)
-        np.testing.assert_array_equal(picture.array, expected)
-        assert picture.changes == ()
+        image = load_image(tmp_path / "x.png", info, None)
+        np.testing.assert_array_equal(image.array, expected)
+        assert image.changes == ()
 
 
 def test_palette_and_alpha_become_colour(tmp_path: Path) -> None:
     expected = levels(3)
     alpha = np.full((4, 6, 1), 255, np.uint8)
     Image.fromarray(np.concatenate([expected, alpha], axis=2)).save(tmp_path / "rgba.png")
-    picture = load_image(tmp_path / "rgba.png", COLOUR, None)
-    np.testing.assert_array_equal(picture.array, expected)
-    assert picture.changes == ("converted from RGBA to RGB",)
+    image = load_image(tmp_path / "rgba.png", COLOUR, None)
+    np.testing.assert_array_equal(image.array, expected)
+    assert image.changes == ("converted from RGBA to RGB",)
     Image.fromarray(expected).quantize(24).save(tmp_path / "palette.png")
     assert load_image(tmp_path / "palette.png", COLOUR, None).array.shape == (4, 6, 3)
 
@@ -46,9 +46,9 @@ def test_palette_and_alpha_become_colour(tmp_path: Path) -> None:
 def test_sixteen_bits_keep_their_upper_half(tmp_path: Path) -> None:
     deep = np.arange(24, dtype=np.uint16).reshape(4, 6) * 2700
     Image.fromarray(deep).save(tmp_path / "deep.png")
-    picture = load_image(tmp_path / "deep.png", GREY, None)
-    np.testing.assert_array_equal(picture.array[..., 0], deep >> 8)
-    assert picture.changes == ("16-bit levels shortened to 8",)
+    image = load_image(tmp_path / "deep.png", GREY, None)
+    np.testing.assert_array_equal(image.array[..., 0], deep >> 8)
+    assert image.changes == ("16-bit levels shortened to 8",)
 
 
 @pytest.mark.parametrize("suffix", ["png", "pgm"])
@@ -83,9 +83,9 @@ def test_numbers_that_are_no_levels_are_refused_by_name(tmp_path: Path, mode: st
 
 def test_another_size_is_resized_whole(tmp_path: Path) -> None:
     Image.new("L", (60, 40), 77).save(tmp_path / "x.png")
-    picture = load_image(tmp_path / "x.png", GREY, None)
-    np.testing.assert_array_equal(picture.array, np.full((4, 6, 1), 77))
-    assert picture.changes == ("resized from 60x40 to 6x4",)
+    image = load_image(tmp_path / "x.png", GREY, None)
+    np.testing.assert_array_equal(image.array, np.full((4, 6, 1), 77))
+    assert image.changes == ("resized from 60x40 to 6x4",)
 
 
 def test_the_camera_orientation_is_followed(tmp_path: Path) -> None:
@@ -93,15 +93,15 @@ def test_the_camera_orientation_is_followed(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 3  # turned by 180 degrees
     image.save(tmp_path / "x.png", exif=exif)
-    picture = load_image(tmp_path / "x.png", GREY, None)
-    np.testing.assert_array_equal(picture.array, levels(1)[::-1, ::-1])
+    image = load_image(tmp_path / "x.png", GREY, None)
+    np.testing.assert_array_equal(image.array, levels(1)[::-1, ::-1])
 
 
 def test_real_valued_inputs_get_their_values(tmp_path: Path) -> None:
     Image.fromarray(levels(1)[..., 0]).save(tmp_path / "x.png")
-    picture = load_image(tmp_path / "x.png", REAL, Preprocessing((-1.0, 1.0)))
-    assert picture.array.dtype == np.float32
-    np.testing.assert_allclose(picture.array, levels(1) / 127.5 - 1.0, atol=1e-6)
+    image = load_image(tmp_path / "x.png", REAL, Preprocessing((-1.0, 1.0)))
+    assert image.array.dtype == np.float32
+    np.testing.assert_allclose(image.array, levels(1) / 127.5 - 1.0, atol=1e-6)
     ends = Preprocessing((-1.0, 1.0)).values(np.array([[0], [255]], np.uint8))
     np.testing.assert_array_equal(ends, np.array([[-1.0], [1.0]], np.float32))
 
@@ -181,7 +181,7 @@ def test_resampling_is_pillows(kind: Interpolation) -> None:
 
 
 @pytest.mark.parametrize("resize", [Resize.STRETCH, Resize.LETTERBOX])
-def test_a_picture_of_the_right_size_stays_as_it_is(resize: Resize) -> None:
+def test_an_image_of_the_right_size_stays_as_it_is(resize: Resize) -> None:
     fitted = Preprocessing((0, 255), resize=resize).fit(levels(3), COLOUR)
     np.testing.assert_array_equal(fitted.array, levels(3))
     assert fitted.changes == ()
@@ -193,13 +193,13 @@ def test_a_strip_that_would_become_monstrous_is_refused() -> None:
         rule.apply(Image.new("L", (2, 6000)), GREY)
 
 
-def test_arrays_that_are_no_pictures_are_refused() -> None:
+def test_arrays_that_are_no_images_are_refused() -> None:
     for array in (np.zeros((4, 6), np.float32), np.zeros((4, 6, 2), np.uint8), np.zeros(4, "u1")):
         with pytest.raises(InputError, match="uint8 of shape"):
             PLAIN_LEVELS.apply(array, GREY)
 
 
-def test_inputs_that_take_no_pictures_are_refused(tmp_path: Path) -> None:
+def test_inputs_that_take_no_images_are_refused(tmp_path: Path) -> None:
     Image.new("L", (6, 4)).save(tmp_path / "x.png")
     with pytest.raises(InputError, match="1, 3 or 4 channels"):
         load_image(tmp_path / "x.png", TensorInfo("x", "u8", (4, 6, 2)), None)
@@ -207,7 +207,7 @@ def test_inputs_that_take_no_pictures_are_refused(tmp_path: Path) -> None:
         Preprocessing((0, 255), color=ColorOrder.NONE).apply(levels(3), COLOUR)
 
 
-def test_a_picture_of_monstrous_size_is_refused(
+def test_an_image_of_monstrous_size_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Image.new("L", (60, 40)).save(tmp_path / "x.png")
@@ -219,7 +219,7 @@ def test_a_picture_of_monstrous_size_is_refused(
 
 @pytest.mark.parametrize("name", ["x.png", "x.jpg", "x.gif", "x.bmp", "x.webp", "x.tiff"])
 @pytest.mark.parametrize("keep", [0, 20, 60])
-def test_damaged_pictures_give_one_error_of_ours(tmp_path: Path, name: str, keep: int) -> None:
+def test_damaged_images_give_one_error_of_ours(tmp_path: Path, name: str, keep: int) -> None:
     path = tmp_path / name
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 90), np.uint8)).save(path)
     path.write_bytes(path.read_bytes()[:keep])
@@ -227,7 +227,7 @@ def test_damaged_pictures_give_one_error_of_ours(tmp_path: Path, name: str, keep
         load_image(path, GREY, None)
 
 
-def test_folders_list_their_pictures(tmp_path: Path) -> None:
+def test_folders_list_their_images(tmp_path: Path) -> None:
     for name in ("b.PNG", "a.jpg", "notes.txt"):
         (tmp_path / name).touch()
     assert [path.name for path in image_files(tmp_path)] == ["a.jpg", "b.PNG"]

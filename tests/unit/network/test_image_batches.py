@@ -1,4 +1,4 @@
-"""Pictures as bytes, and streams of batches, on every kind of device."""
+"""Images as bytes, and streams of batches, on every kind of device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVELS = np.random.default_rng(3).integers(0, 256, (9, 28, 28, 1), np.uint8)
 
 @pytest.fixture(scope="module")
 def ruled_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network reading real values, with a rule that is exact in no step."""
+    """The network reading float values, with a rule that is exact in no step."""
     path = tmp_path_factory.mktemp("converted") / "ruled.pbit"
     rule = phonebit.Preprocessing((0.0, 1.0), mean=(0.2860,), std=(0.3530,))
     phonebit.convert(checkpoint, path, preprocessing=rule)
@@ -103,11 +103,11 @@ def test_a_stream_ends_with_an_error_and_leaves_the_network_usable(
         next(stream)
     left = iter(network.stream([values] * 3))
     next(left)
-    del left  # a pass is on its way
+    del left  # an inference is on its way
     np.testing.assert_array_equal(network.forward(LEVELS), expected)
 
 
-def test_a_pass_that_was_begun_can_be_cancelled(network: Network) -> None:
+def test_an_inference_that_was_begun_can_be_cancelled(network: Network) -> None:
     stream = iter(network.stream([LEVELS] * 3))
     next(stream)
     network.cancel()

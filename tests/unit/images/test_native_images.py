@@ -34,7 +34,7 @@ PLAIN = Preprocessing((0.0, 255.0))
 IMAGENET = Preprocessing((0.0, 1.0), (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-# --- pictures and their layouts in memory ---
+# --- images and their layouts in memory ---
 
 
 def packed(levels: Levels, fmt: int, row_gap: int = 0, pixel_gap: int = 0) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def packed(levels: Levels, fmt: int, row_gap: int = 0, pixel_gap: int = 0) -> di
     plane = np.full((height, row_bytes), 0xA5, np.uint8)
     for i, name in enumerate(names):
         plane[:, i : width * pixel_bytes : pixel_bytes] = levels[..., "RGBA".index(name)]
-    # The last row ends with its last sample: what lies behind it is somebody else's.
+    # The last row ends with its last sample: what lies after it is somebody else's.
     end = (height - 1) * row_bytes + (width - 1) * pixel_bytes + len(names)
     return {
         "format": fmt,
@@ -75,7 +75,7 @@ class Frame:
     blue: Levels
     red: Levels
 
-    def picture(self, fmt: int, row_gap: int = 0, pixel_bytes: int = 1) -> dict[str, Any]:
+    def image(self, fmt: int, row_gap: int = 0, pixel_bytes: int = 1) -> dict[str, Any]:
         height, width = self.luma.shape
         luma, luma_row = strided(self.luma, 1, row_gap)
         fields = {"format": fmt, "width": width, "height": height}
@@ -126,10 +126,10 @@ def random_levels(height: int, width: int, seed: int) -> Levels:
 # --- both ways to an input ---
 
 
-def native(picture: dict[str, Any], info: TensorInfo, rule: Preprocessing) -> NDArray[Any]:
+def native(image: dict[str, Any], info: TensorInfo, rule: Preprocessing) -> NDArray[Any]:
     record = rule.for_input(info).to_record(0, info.shape[2])
     fields = {name: record[name].tolist() for name in record.dtype.names or ()}
-    return prepare_image(picture, fields, info.dtype, info.shape)[0]
+    return prepare_image(image, fields, info.dtype, info.shape)[0]
 
 
 def with_pillow(
@@ -202,8 +202,8 @@ def views(draw: st.DrawFn, height: int, width: int) -> dict[str, Any]:
     }
 
 
-def viewed(picture: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
-    return picture | {name: value for name, value in view.items() if value is not None}
+def viewed(image: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
+    return image | {name: value for name, value in view.items() if value is not None}
 
 
 sides = st.integers(1, 90)
@@ -211,7 +211,7 @@ sides = st.integers(1, 90)
 
 @settings(max_examples=600)
 @given(data=st.data(), height=sides, width=sides, seed=st.integers(0, 1 << 20))
-def test_packed_pictures_become_what_pillow_makes_of_them(
+def test_packed_images_become_what_pillow_makes_of_them(
     data: st.DataObject, height: int, width: int, seed: int
 ) -> None:
     fmt = data.draw(st.sampled_from(sorted(PACKED_CHANNELS)))
@@ -282,8 +282,8 @@ def test_frames_are_their_rounded_rgb(
     frame = random_frame(height, width, seed)
     view = data.draw(views(height, width)) | {"rotation": 0, "is_mirrored": False}
     left, top, crop_width, crop_height = view["crop"] or (0, 0, width, height)
-    picture = viewed(frame.picture(fmt, row_gap, pixel_bytes), view) | {"yuv": yuv}
-    got = native(picture, TensorInfo("x", "u8", (crop_height, crop_width, 3)), PLAIN)
+    image = viewed(frame.image(fmt, row_gap, pixel_bytes), view) | {"yuv": yuv}
+    got = native(image, TensorInfo("x", "u8", (crop_height, crop_width, 3)), PLAIN)
     expected = frame.rgb(yuv)[top : top + crop_height, left : left + crop_width]
     assert np.abs(got - expected).max() <= 1.0
 
@@ -302,9 +302,9 @@ def test_frames_are_resized_and_turned_as_their_rgb_is(
     frame = random_frame(height, width, seed)
     info, rule = data.draw(inputs())
     view = data.draw(views(height, width))
-    picture = frame.picture(fmt)
-    rgb = native(picture, TensorInfo("x", "u8", (height, width, 3)), PLAIN)
-    got = native(viewed(picture, view), info, rule)
+    image = frame.image(fmt)
+    rgb = native(image, TensorInfo("x", "u8", (height, width, 3)), PLAIN)
+    got = native(viewed(image, view), info, rule)
     expected = with_pillow(Image.fromarray(rgb), info, rule, **view)
     np.testing.assert_array_equal(got, expected)
 
@@ -329,16 +329,16 @@ def test_known_colours(
     frame = Frame(*(np.full((3, 3), level, np.uint8) for level in (luma, blue, red)))
     frame = replace(frame, blue=frame.blue[:2, :2], red=frame.red[:2, :2])
     info = TensorInfo("x", "u8", (3, 3, 3))
-    got = native(frame.picture(NV21) | {"yuv": yuv}, info, PLAIN)
+    got = native(frame.image(NV21) | {"yuv": yuv}, info, PLAIN)
     np.testing.assert_array_equal(got, np.broadcast_to(np.array(expected), (3, 3, 3)))
 
 
-def test_all_layouts_of_a_frame_are_the_same_picture() -> None:
+def test_all_layouts_of_a_frame_are_the_same_image() -> None:
     frame = random_frame(37, 51, 4)
     info = TensorInfo("x", "f32", (20, 30, 3))
-    expected = native(frame.picture(NV21), info, IMAGENET)
+    expected = native(frame.image(NV21), info, IMAGENET)
     for fmt, row_gap, pixel_bytes in ((NV12, 7, 1), (I420, 0, 1), (I420, 3, 2), (I420, 0, 5)):
-        got = native(frame.picture(fmt, row_gap, pixel_bytes), info, IMAGENET)
+        got = native(frame.image(fmt, row_gap, pixel_bytes), info, IMAGENET)
         np.testing.assert_array_equal(got, expected)
 
 
@@ -346,11 +346,11 @@ def test_all_layouts_of_a_frame_are_the_same_picture() -> None:
 
 INFO = TensorInfo("x", "u8", (4, 4, 3))
 SMALL = {"format": RGB, "width": 2, "height": 2, "planes": [np.zeros(12, np.uint8)]}
-FRAME = random_frame(4, 4, 0).picture(NV21)
+FRAME = random_frame(4, 4, 0).image(NV21)
 
 
 @pytest.mark.parametrize(
-    ("picture", "message"),
+    ("image", "message"),
     [
         ({"format": 8}, r"unknown format 8, expected 0 to 7"),
         ({"format": -1}, r"unknown format -1"),
@@ -374,9 +374,9 @@ FRAME = random_frame(4, 4, 0).picture(NV21)
         ({"planes": [np.zeros(12, np.uint8)] * 4}, r"got 4 planes, expected at most 3"),
     ],
 )
-def test_pictures_that_cannot_be_are_refused(picture: dict[str, Any], message: str) -> None:
+def test_images_that_cannot_be_are_refused(image: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        native(SMALL | picture, INFO, PLAIN)
+        native(SMALL | image, INFO, PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +405,7 @@ def test_rules_that_cannot_be_are_refused(fields: dict[str, Any], message: str) 
         prepare_image(SMALL, rule | fields, "f32", (4, 4, 3))
 
 
-def test_bits_are_no_picture() -> None:
+def test_bits_are_no_image() -> None:
     with pytest.raises(InputError, match="it takes bits, which images do not become"):
         native(SMALL, replace(INFO, dtype="bit"), PLAIN)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c_face import CNetwork
+from binding_types import Array, BindingError, BoundNetwork
+from c_binding import CNetwork
 from c_library import c_library
-from face_types import Array, FacedNetwork, FaceError
-from python_face import PythonNetwork
+from python_binding import PythonNetwork
 
 from phonebit import InputError, Network, Preprocessing
 from phonebit.converter.writer import to_bytes
@@ -26,15 +26,15 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
 FILES = sorted(GOLDEN.glob("*.pbit"))
 TINY = GOLDEN / "tiny_classifier.pbit"
 DEVICES = ("cpu", "gpu", "gpu+cpu")
-FACES = ("python", "c")
+BINDINGS = ("python", "c")
 THREADS = 2
 
-Load = Callable[..., FacedNetwork]
+Load = Callable[..., BoundNetwork]
 
 
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
-    """Loads a file by either face: ``load(face, file, device)``; one cache folder for both."""
+    """Loads a file by a binding: ``load(binding, file, device)``; one cache folder for both."""
     library = c_library()
     loader = pyopencl_library()
     opencl_runtime()
@@ -42,9 +42,11 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
         assert library.phonebit_use_opencl_library(str(loader).encode()) == 0
     cache = tmp_path_factory.mktemp("cache")
 
-    def load_by(face: str, file: Path, device: str = "cpu", levels: bool = False) -> FacedNetwork:
+    def load_by(
+        binding: str, file: Path, device: str = "cpu", levels: bool = False
+    ) -> BoundNetwork:
         named = device.replace("gpu", _gpu()) if device in DEVICES[1:] else device
-        if face == "python":
+        if binding == "python":
             return PythonNetwork(file, named, THREADS)
         return CNetwork(file, named, THREADS, cache, levels)
 
@@ -70,11 +72,11 @@ def stored(file: Path, kind: str, batch: int) -> dict[str, Array]:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_outputs_are_the_golden_ones_by_either_face(load: Load, file: Path, device: str) -> None:
-    networks = {face: load(face, file, device) for face in FACES}
+def test_outputs_are_the_golden_ones_by_either_binding(load: Load, file: Path, device: str) -> None:
+    networks = {binding: load(binding, file, device) for binding in BINDINGS}
     for batch in (1, 3):
         inputs, expected = stored(file, "in", batch), stored(file, "out", batch)
-        outputs = {face: network.forward(inputs) for face, network in networks.items()}
+        outputs = {binding: network.forward(inputs) for binding, network in networks.items()}
         assert outputs["python"].keys() == outputs["c"].keys() == expected.keys()
         for name, array in expected.items():
             np.testing.assert_array_equal(outputs["c"][name], outputs["python"][name])
@@ -86,17 +88,17 @@ def test_outputs_are_the_golden_ones_by_either_face(load: Load, file: Path, devi
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_facts_are_the_same_by_either_face(load: Load, file: Path, device: str) -> None:
-    of_python, of_c = (load(face, file, device).facts for face in FACES)
+def test_facts_are_the_same_by_either_binding(load: Load, file: Path, device: str) -> None:
+    of_python, of_c = (load(binding, file, device).facts for binding in BINDINGS)
     assert of_c == of_python
     assert of_c.outputs
     assert len(of_c.layers) > 0
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("face", FACES)
-def test_a_profile_has_a_time_for_each_layer(load: Load, face: str, device: str) -> None:
-    network = load(face, TINY, device)
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_profile_has_a_time_for_each_layer(load: Load, binding: str, device: str) -> None:
+    network = load(binding, TINY, device)
     times = network.profile(stored(TINY, "in", 2))
     assert len(times) == len(network.facts.layers)
     assert sum(times) > 0
@@ -122,9 +124,9 @@ def test_damaged_files_get_the_same_words(load: Load, name: str, tmp_path: Path)
     file = tmp_path / f"{name}.pbit"
     file.write_bytes(damaged(TINY.read_bytes())[name])
     errors = []
-    for face in FACES:
-        with pytest.raises(FaceError) as raised:
-            load(face, file)
+    for binding in BINDINGS:
+        with pytest.raises(BindingError) as raised:
+            load(binding, file)
         errors.append((raised.value.kind, raised.value.text))
     assert errors[0] == errors[1]
     assert errors[0][0] == "format"
@@ -132,11 +134,11 @@ def test_damaged_files_get_the_same_words(load: Load, name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("device", ["cpu:pdp11", "gpu:99", "npu", "gpu+npu"])
-def test_devices_that_are_not_there_are_refused_by_either_face(load: Load, device: str) -> None:
+def test_devices_that_are_not_there_are_refused_by_either_binding(load: Load, device: str) -> None:
     errors = []
-    for face in FACES:
-        with pytest.raises(FaceError) as raised:
-            load(face, TINY, device)
+    for binding in BINDINGS:
+        with pytest.raises(BindingError) as raised:
+            load(binding, TINY, device)
         errors.append(raised.value)
     named = device.split("+")[-1].split(":")[-1]
     assert all(named in error.text for error in errors)
@@ -172,7 +174,7 @@ def test_bad_buffers_are_refused_before_anything_is_written(load: Load, name: st
     outputs = network.result_memory(2)
     for output in outputs:
         output.fill(7)
-    with pytest.raises(FaceError) as raised:
+    with pytest.raises(BindingError) as raised:
         network.forward_buffers(buffers, outputs, 2)
     assert raised.value.kind == "input"
     assert text in raised.value.text
@@ -190,7 +192,7 @@ def test_not_a_number_gets_the_same_words_from_python(load: Load) -> None:
     assert str(of_binding.value) == text
 
 
-PICTURES = {
+IMAGES = {
     "gray": np.arange(31 * 17, dtype=np.uint8).reshape(31, 17),
     "rgb": (np.arange(40 * 53 * 3) % 251).astype(np.uint8).reshape(40, 53, 3),
     "rgba": (np.arange(9 * 300 * 4) % 253).astype(np.uint8).reshape(9, 300, 4),
@@ -207,36 +209,36 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize("name", ["tiny_classifier", "u8_first_layer_3_64", "float_rgb"])
-def test_pictures_become_the_same_inputs(
-    load: Load, float_rgb: Path, name: str, picture: str, rule: str
+def test_images_become_the_same_inputs(
+    load: Load, float_rgb: Path, name: str, image: str, rule: str
 ) -> None:
     file = float_rgb if name == "float_rgb" else GOLDEN / f"{name}.pbit"
-    levels, how = PICTURES[picture], RULES[rule]
-    of_python, of_c = (load(face, file).prepare_picture(levels, how) for face in FACES)
+    levels, how = IMAGES[image], RULES[rule]
+    of_python, of_c = (load(binding, file).prepare_image(levels, how) for binding in BINDINGS)
     assert of_c.dtype == of_python.dtype
     np.testing.assert_array_equal(of_c, of_python)
     assert len(np.unique(of_c)) > 2
 
 
-def test_labels_and_the_rule_for_pictures_are_the_files_by_either_face(
+def test_labels_and_the_rule_for_images_are_the_files_by_either_binding(
     load: Load, tmp_path: Path
 ) -> None:
     graph = described_classifier()
     graph.labels = ["Käse", "a b", "猫", *map(str, range(7))]
     path = tmp_path / "described.pbit"
     path.write_bytes(to_bytes(graph, {}))
-    of_python, of_c = (load(face, path) for face in FACES)
+    of_python, of_c = (load(binding, path) for binding in BINDINGS)
     assert of_c.facts.labels == of_python.facts.labels == tuple(graph.labels)
     assert of_c.rule == of_python.rule
     assert of_c.rule is not None
     assert of_c.rule.resize is Resize.LETTERBOX
-    levels = PICTURES["rgb"]
-    pictures = [network.prepare_picture(levels, None) for network in (of_python, of_c)]
-    np.testing.assert_array_equal(pictures[0], pictures[1])
-    np.testing.assert_array_equal(pictures[1], of_c.prepare_picture(levels, of_c.rule))
-    assert all(load(face, TINY).rule is None for face in FACES)
+    levels = IMAGES["rgb"]
+    images = [network.prepare_image(levels, None) for network in (of_python, of_c)]
+    np.testing.assert_array_equal(images[0], images[1])
+    np.testing.assert_array_equal(images[1], of_c.prepare_image(levels, of_c.rule))
+    assert all(load(binding, TINY).rule is None for binding in BINDINGS)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -255,28 +257,28 @@ def test_levels_in_place_of_values_give_the_same_bits(
     expected = of_values.forward({info.name: rule.values(levels)})
     for name, result in of_levels.forward({info.name: levels}).items():
         np.testing.assert_array_equal(result, expected[name])
-    with pytest.raises(FaceError, match=f"expected {levels[0].nbytes} for each of 3 images"):
+    with pytest.raises(BindingError, match=f"expected {levels[0].nbytes} for each of 3 images"):
         of_levels.forward({info.name: rule.values(levels)})
 
 
 @pytest.fixture(scope="module")
 def float_rgb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network whose three real channels are pictures."""
+    """A network whose three real channels are images."""
     path = tmp_path_factory.mktemp("networks") / "float_rgb.pbit"
     path.write_bytes(to_bytes(engine_graphs()["binary_conv_threshold_3_8_pad0"], {}))
     return path
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_a_pass_can_be_cancelled_and_the_next_is_right(load: Load, face: str) -> None:
-    network = load(face, TINY)
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_an_inference_can_be_cancelled_and_the_next_is_right(load: Load, binding: str) -> None:
+    network = load(binding, TINY)
     many = stored(TINY, "in", 20000)
     found: list[Any] = []
 
     def run() -> None:
         try:
             found.append(network.forward(many))
-        except FaceError as error:
+        except BindingError as error:
             found.append(error)
 
     thread = threading.Thread(target=run)
@@ -285,7 +287,7 @@ def test_a_pass_can_be_cancelled_and_the_next_is_right(load: Load, face: str) ->
         network.cancel()
         thread.join(0.001)
     [error] = found
-    assert isinstance(error, FaceError)
+    assert isinstance(error, BindingError)
     assert error.kind == "cancelled"
     [result] = network.forward(stored(TINY, "in", 3)).values()
     np.testing.assert_array_equal(result, stored(TINY, "out", 3)["logits"])
