@@ -113,28 +113,6 @@ TEST_CASE("rapl is looked for") {
 }
 #endif
 
-TEST_CASE("rapl counts packages and their memory") {
-  Machine machine;
-  add_package(machine, "990\n", "999\n");
-  machine.write("sys/class/powercap/intel-rapl:0:0/name", "core\n");
-  machine.write("sys/class/powercap/intel-rapl:0:1/name", "dram\n");
-  machine.write("sys/class/powercap/intel-rapl:0:1/energy_uj", "100\n");
-  machine.write("sys/class/powercap/intel-rapl:1/name", "psys\n");
-  machine.write("sys/class/powercap/intel-rapl-mmio:0/name", "package-0\n");
-  const auto source = find_package(machine);
-  CHECK_MESSAGE(source->info().is_counter, "RAPL is a counter");
-  REQUIRE(source->info().rails.size() == 2);
-  CHECK(source->info().rails[1].name == "package-0/dram");
-  machine.write(kPackage + "energy_uj", "10\n");
-  machine.write("sys/class/powercap/intel-rapl:0:1/energy_uj", "150\n");
-  const std::vector<double> reading = source->read();
-  check_near(reading[0], 0.020, 1e-12, "a package whose counter wrapped");
-  check_near(reading[1], 0.050, 1e-12, "a package's memory");
-  machine.write(kPackage + "energy_uj", "soon\n");
-  check_error(ErrorCode::device, {"energy_uj", "not a number", "got 'soon'"}, "a counter that is no number",
-              [&] { source->read(); });
-}
-
 TEST_CASE("odpm reads both forms") {
   Machine machine;
   machine.write(kMeter, "t=473848\nCH0(T=473848)[S10M_VDD_TPU], 3000\nCH1(T=473848)[VSYS_PWR_MODEM], 7\n");
@@ -154,31 +132,6 @@ TEST_CASE("odpm reads both forms") {
   machine.write(kMeter, "t=1\nCH0(T=1)[OTHER], 5");
   check_error(ErrorCode::device, {"rail S10M_VDD_TPU has vanished"}, "a rail that vanished",
               [&] { source->read(); });
-}
-
-TEST_CASE("ina counts a modules input once") {
-  Machine machine;
-  const std::string chip = "sys/class/hwmon/hwmon1/";
-  machine.write(chip + "name", "ina3221\n");
-  for (int i = 1; i <= 2; ++i) {
-    const std::string number = std::to_string(i);
-    machine.write(chip + "in" + number + "_label", i == 1 ? "VDD_IN\n" : "VDD_SOC\n");
-    machine.write(chip + "in" + number + "_input", "5000\n");
-    machine.write(chip + "curr" + number + "_input", number + "00\n");
-  }
-  machine.write(chip + "curr3_input", "99\n");
-  machine.write("sys/class/hwmon/hwmon0/name", "ina226\n");
-  machine.write("sys/class/hwmon/hwmon0/power1_input", "1250000\n");
-  const auto source = choose("", machine.root);
-  const std::vector<Rail>& rails = source->info().rails;
-  CHECK(source->info().name == "ina");
-  CHECK(rails.size() == 3);
-  CHECK(rails[0].name == "hwmon0/1");
-  CHECK_FALSE(rails[0].is_counted);
-  CHECK(rails[1].name == "VDD_IN");
-  CHECK(rails[1].is_counted);
-  CHECK_FALSE(rails[2].is_counted);
-  CHECK(source->read() == std::vector<double>({1250.0, 500.0, 1000.0}));
 }
 
 TEST_CASE("batteries must discharge") {
@@ -233,6 +186,54 @@ TEST_CASE("a counters step is what is seen and silence makes it grow") {
   check_near(trace.span().uncertainty(), 0.49, 0.001, "silence makes the uncertainty grow");
   trace.add(15.1, {5e6 + 3000, part_mj += 1});
   CHECK_MESSAGE(trace.span().has_stopped, "a source that is silent for more than 5 s has stopped");
+}
+
+/// A trace of one rail, read every `period_s` for some seconds.
+Span span_of(bool is_counter, double seconds, double period_s, const std::function<double(double)>& reading,
+             double unit_mj = 0.0) {
+  Trace trace({true}, is_counter, unit_mj);
+  for (int i = 0; i <= std::lround(seconds / period_s); ++i) trace.add(i * period_s, {reading(i * period_s)});
+  return trace.span();
+}
+
+TEST_CASE("a wave of power is integrated within the trapezoids bound") {
+  for (const double period_s : {0.1, 0.05, 0.01}) {
+    const Span span = span_of(false, 7.0, period_s, [](double t) { return 1000 + 500 * std::sin(t); });
+    const double bound =
+        7.0 * period_s * period_s / 12 * 500;  // window * h^2 / 12 * largest second derivative
+    check_near(span.energy_mj, 1000 * 7 + 500 * (1 - std::cos(7.0)), bound, "energy");
+    check_near(span.step_mj, 1500 * period_s, 150 * period_s, "step");
+  }
+  Trace uneven({true}, false, 0.0);
+  for (const auto& [time, power] : {std::pair{0.0, 10.0}, {1.0, 10.0}, {5.0, 30.0}, {5.5, 30.0}})
+    uneven.add(time, {power});
+  CHECK(uneven.span().energy_mj == 10 * 1 + 20 * 4 + 30 * 0.5);
+}
+
+TEST_CASE("what is known of slow, frozen and silent sources") {
+  CHECK(span_of(true, 4.0, 1.0, [](double t) { return t; }, 3.0).step_mj == 3.0);  // at least the unit
+  const Span slow = span_of(true, 59.0, 0.02, [](double t) { return 100.0 * std::floor(t / 20.0 + 1e-9); });
+  CHECK_FALSE(slow.has_stopped);  // the last change was at 40 s
+  CHECK(slow.changes == 2);
+  CHECK(slow.uncertainty() > 0.4);
+  const auto frozen = [](double seconds) {
+    return span_of(true, seconds, 0.02, [](double t) { return 1000.0 * std::min(t, 1.0); });
+  };
+  CHECK(frozen(1.02).uncertainty() < 0.03);
+  check_near(frozen(1.5).uncertainty(), 0.5, 0.025, "half of the energy may be unseen");
+  CHECK(frozen(3.0).uncertainty() == 1.0);
+  for (const bool is_counter : {true, false}) {
+    const Span still = span_of(is_counter, 10.0, 10.0, [](double) { return 7.0; });
+    CHECK(still.energy_mj == (is_counter ? 0.0 : 70.0));
+    CHECK(still.changes == 0);
+    CHECK(still.uncertainty() == 1.0);
+  }
+}
+
+TEST_CASE("a trace refuses what is no reading of its source") {
+  Trace trace({true, false}, true, 0.0);
+  check_error(ErrorCode::input, {"got 0 readings, expected two or more"}, "none", [&] { trace.span(); });
+  check_error(ErrorCode::input, {"got 1 values, expected 2"}, "one rail", [&] { trace.add(0.0, {1.0}); });
 }
 
 /// A source of one rail that a function of time makes.

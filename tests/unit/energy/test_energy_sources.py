@@ -194,13 +194,16 @@ def jetson(root: Path, labels: list[str]) -> None:
 
 def test_ina3221_counts_a_modules_input_once(tmp_path: Path) -> None:
     jetson(tmp_path, ["VDD_IN", "VDD_CPU_GPU_CV", "VDD_SOC"])
+    other = "sys/class/hwmon/hwmon0"
+    write_files(tmp_path, {f"{other}/name": "ina226", f"{other}/power1_input": 1_250_000})
     source = source_of("ina", tmp_path)
     assert [(rail.name, rail.counted) for rail in source.rails] == [
+        ("hwmon0/1", False),
         ("VDD_IN", True),
         ("VDD_CPU_GPU_CV", False),
         ("VDD_SOC", False),
     ]
-    assert source.read() == (500.0, 1000.0, 1500.0)
+    assert source.read() == (1250.0, 500.0, 1000.0, 1500.0)
 
 
 def test_ina3221_without_an_input_rail_sums_all(tmp_path: Path) -> None:
