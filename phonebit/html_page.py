@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from phonebit.display import escape_html
 from phonebit.output_files import FileKind
@@ -76,6 +76,12 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
         for name, text in rows
     )
     return f'<table class="facts">\n{cells}</table>'
+
+
+def environment_facts(environment: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Rows about a machine and PhoneBit (``devices.environment``)."""
+    for name, value in environment.items():
+        yield name, ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
 
 def _breakable(text: str) -> str:

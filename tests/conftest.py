@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +30,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything loads OpenCL. Workers of pytest-xdist inherit the choice."""
-    if config.cache is not None and not hasattr(config, "workerinput"):
-        use_mapping_library(config.cache.mkdir("opencl"))
+    if hasattr(config, "workerinput"):
+        return
+    kept = getattr(config, "cache", None)  # not with "-p no:cacheprovider"
+    use_mapping_library(kept.mkdir("opencl") if kept else Path(tempfile.mkdtemp()))
 
 
 def pytest_report_header() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from phonebit.display import bytes_text, count_text, escape_html
-from phonebit.html_page import data_table, facts_table, figure, html_page
+from phonebit.html_page import data_table, environment_facts, facts_table, figure, html_page
 from phonebit.layer_info import OUTSIDE, outside_layers_ms
 from phonebit.pages.charts import LEGEND, STYLE, live_memory, roofline, shares, timeline
 
@@ -90,6 +90,4 @@ def _facts(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     noise = document["canary"]
     state = "disturbed: compare minima only" if noise["disturbed"] else "steady"
     yield "machine", f"{state} (a fixed loop's p90 was {noise['p90_over_min']:.2f} x its minimum)"
-    for name, value in document["environment"].items():
-        text = ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
-        yield name, text
+    yield from environment_facts(document["environment"])

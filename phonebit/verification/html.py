@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from phonebit.display import escape_html as escape
-from phonebit.html_page import HTML_FILE, facts_table, figure, html_page
+from phonebit.html_page import HTML_FILE, environment_facts, facts_table, figure, html_page
 from phonebit.output_files import write_output
 from phonebit.verification.differences import Place
 from phonebit.verification.drawings import channel_bars, map_cells
@@ -19,15 +19,19 @@ from phonebit.verification.layer_check import LayerCheck
 from phonebit.verification.report import VerificationReport
 
 STYLE: Final = """
-tr.mismatch td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
+tr.mismatch { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
+.cards thead tr + tr th:first-child { padding-left: 0; }
 svg { background: var(--band); max-width: 100%; margin: .25rem 1rem .25rem 0; }
 svg rect { fill: var(--bad); }
 .cards { width: 100%; } .cards td { overflow-wrap: anywhere; } .cards .soft { font-size: .85rem; }
 @media (max-width: 48rem) {
-  .cards thead, .cards td:empty { display: none; }
+  .cards thead { display: none; }
   .cards tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
   .cards td { display: inline-block; border: 0; text-align: left; padding: 0 .8rem 0 .2rem; }
-  .cards td.wide { display: block; }
+  .cards tr.first td { border: 0; }
+  .cards td.soft + td { max-width: calc(100% - 3rem); }
+  .cards tr.first { border: 2px solid var(--bad); border-inline: 0; }
+  .cards td.wide { display: block; } .cards td:empty { display: none; }
   .cards td[data-title]::before { content: attr(data-title) " "; color: var(--soft); }
 }
 """
@@ -93,7 +97,11 @@ def html_report(report: VerificationReport) -> str:
 
 
 def _headlines(report: VerificationReport) -> Iterable[str]:
-    """The result in a line a device, with links to where it parts."""
+    """Where it was found, then the result in a line per device, with links to where it parts."""
+    if here := report.environment:
+        devices = ", ".join(device.device for device in report.devices)
+        where = f"{devices}; {here['cpu']}, PhoneBit {here['phonebit']}"
+        yield f'<p class="soft">{escape(where)}</p>'
     if report.passed:
         same = " The devices agree to the last bit." if len(report.devices) > 1 else ""
         source = f"<code>{escape(report.source)}</code>"
@@ -127,6 +135,7 @@ def _summary(report: VerificationReport) -> str:
         *([("rounded weights", report.rounding)] if report.stored_as else []),
         *([("note", report.default_kernels.text)] if report.default_kernels else []),
         ("date", report.date),
+        *environment_facts(report.environment),
     ]
     for device in report.devices:
         whole = device.end_to_end

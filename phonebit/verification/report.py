@@ -134,6 +134,7 @@ class VerificationReport:
         default_kernels: how the framework's default kernels differ from its reference kernels;
             None where it has no reference kernels.
         constants: whether the file's are those that the source gives.
+        environment: the machine, the versions, and the driver of each GPU.
     """
 
     source: str
@@ -147,6 +148,7 @@ class VerificationReport:
     precision: str = "exact"
     default_kernels: DefaultKernels | None = None
     constants: ConstantsCheck = field(default_factory=ConstantsCheck)
+    environment: dict[str, Any] = field(default_factory=dict)
 
     @property
     def layers(self) -> list[LayerCheck]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph
+from phonebit.devices.environment import environment
 from phonebit.errors import InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.network import Network
@@ -151,8 +152,18 @@ def verify(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         devices=devices,
         constants=constants,
+        environment=_environment(devices),
         default_kernels=default_kernels if origin.default_kernels is not None else None,
     )
+
+
+def _environment(devices: Sequence[DeviceCheck]) -> dict[str, Any]:
+    """The machine, and the driver of a GPU that has a number; pyopencl's objects have none."""
+    found: dict[str, Any] = {}
+    for device in devices:
+        name = device.short_name
+        found |= environment(name if ":" in name else "cpu")
+    return found
 
 
 def _one_file(networks: list[Network]) -> list[Network]:

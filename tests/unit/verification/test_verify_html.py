@@ -15,6 +15,7 @@ from phonebit.cli.verify_text import print_report
 from phonebit.converter.ops import BinaryConv2D
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.environment import environment
 from phonebit.format.reader import read_contents
 from phonebit.verification import DeviceCheck, EndToEndCheck, LayerCheck, VerificationReport
 from phonebit.verification.comparison import compare_bits, compare_reals
@@ -177,7 +178,12 @@ def test_the_command_writes_the_page_and_still_ends_with_code_1(
     done = cli("verify", checkpoint, damaged, *options)
     assert done.code == 1, done.out + done.err
     assert str(page) in done.out.replace("\n", "")
-    assert f"layer {node.name}" in Page(page.read_text()).text
+    shown = Page(page.read_text()).text
+    assert f"layer {node.name}" in shown
+    above, below = shown.split("parts first")
+    here = environment()
+    assert f"{here['cpu']}, PhoneBit {here['phonebit']}" in above
+    assert here["system"] in below
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(
