@@ -116,7 +116,7 @@ class DeviceCheck:
         }
 
 
-@dataclass
+@dataclass(repr=False)
 class VerificationReport:
     """Result of ``phonebit.verification.verify``.
 
@@ -149,6 +149,16 @@ class VerificationReport:
     default_kernels: DefaultKernels | None = None
     constants: ConstantsCheck = field(default_factory=ConstantsCheck)
     environment: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        devices = " and ".join(device.short_name for device in self.devices)
+        first = self.first_mismatch
+        found = f"passed{self.exceptions}" if self.passed else "mismatch"
+        found += f" at layer {first.name}" if first else ""
+        return (
+            f"VerificationReport({self.file!r} compared with {self.source!r}: {found}; "
+            f"{len(self.layers)} layers, {self.samples:,} inputs, {devices})"
+        )
 
     @property
     def layers(self) -> list[LayerCheck]:

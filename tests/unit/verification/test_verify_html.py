@@ -96,6 +96,14 @@ def test_a_parted_page_leads_to_the_layer_and_its_places() -> None:
     assert [tag for tag, _ in page.tags].count("svg") == 4  # channels and map, of two layers
 
 
+def test_a_report_is_one_line_in_a_notebook() -> None:
+    assert repr(report_of(good_layer(), parted_layer())) == (
+        "VerificationReport('net.pbit' compared with 'net.pt2': mismatch at layer conv; "
+        "2 layers, 16 inputs, gpu:0)"
+    )
+    assert ": passed; 1 layers" in repr(report_of(good_layer()))
+
+
 def test_a_passed_page_says_so_and_highlights_nothing() -> None:
     text = html_report(report_of(good_layer()))
     page = Page(text)
