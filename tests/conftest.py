@@ -30,10 +30,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything loads OpenCL. Workers of pytest-xdist inherit the choice."""
-    if hasattr(config, "workerinput"):
-        return
-    kept = getattr(config, "cache", None)  # not with "-p no:cacheprovider"
-    use_mapping_library(kept.mkdir("opencl") if kept else Path(tempfile.mkdtemp()))
+    if not hasattr(config, "workerinput"):
+        kept = getattr(config, "cache", None)  # not with "-p no:cacheprovider"
+        use_mapping_library(kept.mkdir("opencl") if kept else Path(tempfile.mkdtemp()))
+    mapping_library()
 
 
 def pytest_report_header() -> str:
