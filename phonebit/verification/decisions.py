@@ -11,7 +11,7 @@ it and far on both sides of it, the source's own operators are asked for their d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -29,16 +29,14 @@ from phonebit.converter.writer import to_bytes
 from phonebit.network import Network
 from phonebit.verification.comparison import TIE_LIMIT, compare_reals
 from phonebit.verification.layer_check import LayerCheck
+from phonebit.verification.limits import Limited, limited
+from phonebit.verification.relations import FAR, Numbers, Relation, near_of, related
 from phonebit.verification.sign_chains import SignChain
 from phonebit.verification.source_trace import Array, SourceTrace
 
 ENOUGH: Final = 2048
 """Values of a channel that are compared at least, where the inputs give as many."""
-FAR: Final = 1e3
-"""How far from a threshold its sides are asked, in units of the layer's largest value."""
 NO_LIMIT: Final = 1 << 62
-
-Numbers = NDArray[np.float64]
 
 
 class Decisions:
@@ -46,14 +44,20 @@ class Decisions:
 
     Args:
         file: the file's graph.
+        source: the source graph.
         chains: what the source computes in front of its signs, by the name of the file's bits.
     """
 
-    def __init__(self, file: Graph, chains: Mapping[str, SignChain]) -> None:
+    def __init__(self, file: Graph, source: Graph, chains: Mapping[str, SignChain]) -> None:
         self._nodes: dict[int, Node] = {}
+        self._limited: dict[int, Limited] = {}
         self._chains = chains
         shown = replace(file, nodes=list(file.nodes), types=dict(file.types))
-        for place, node in enumerate(shown.nodes):
+        for place, node in enumerate(list(shown.nodes)):
+            limits = limited(file, source, node)
+            if limits is not None:
+                self._limited[place - len(file.inputs)] = limits
+                shown.nodes[place] = limits.without(file.types[node.outputs[0]].shape[2])
             epilogue = epilogue_of(node.op)
             if node.bits not in chains or epilogue is None or epilogue.threshold is None:
                 continue
@@ -66,11 +70,17 @@ class Decisions:
         self._values = {
             place - len(file.inputs): str(node.value) for place, node in enumerate(shown.nodes)
         }
-        self._network = _loaded(shown) if self._nodes else None
+        self._network = _loaded(shown) if self._nodes or self._limited else None
 
     def reads(self, index: int) -> list[str]:
         """Names of the source's values that ``check`` needs."""
-        return [self._chains[str(self._nodes[index].bits)].top] if index in self._nodes else []
+        chain = self._chain(index)
+        return [] if chain is None else [chain.top]
+
+    def _chain(self, index: int) -> SignChain | None:
+        if index in self._limited:
+            return self._limited[index].chain
+        return self._chains[str(self._nodes[index].bits)] if index in self._nodes else None
 
     def check(
         self,
@@ -80,7 +90,7 @@ class Decisions:
         tolerance: float,
         checks: Sequence[LayerCheck],
     ) -> None:
-        """Judge one layer, if it ends in bits that the source has, too.
+        """Judge one layer, if it ends in bits or has limits that the source has, too.
 
         Args:
             index: its place.
@@ -89,22 +99,25 @@ class Decisions:
             tolerance: allowed difference of values, as a share of the largest.
             checks: receive the result.
         """
-        if index not in self._nodes or self._network is None:
+        chain = self._chain(index)
+        if chain is None or self._network is None:
             return
-        node = self._nodes[index]
-        chain = self._chains[str(node.bits)]
         height, width = trace.values[chain.top].shape[1:3]
         count = -(-ENOUGH // (height * width))
         name = self._values[index]
         got = self._network.run_layer(index, [array[:count] for array in operands])[name]
-        if np.all(np.abs(got) == 1):
+        if index in self._nodes and np.all(np.abs(got) == 1):
             return  # bits as numbers: the sign was before
-        found = _related(got, chain.values(trace, count), tolerance)
+        found = related(got, chain.values(trace, count), tolerance)
         is_related = found.error <= tolerance  # else the values are the mismatch
-        wrong = _wrong_thresholds(node, chain, found) if is_related else []
+        if index in self._limited:
+            wrong = self._limited[index].wrong(found, tolerance) if is_related else []
+        else:
+            wrong = _wrong_thresholds(self._nodes[index], chain, found) if is_related else []
         for check in checks:
-            values = found.values.astype(np.float64)
-            compare_reals(check, found.predicted, values, tolerance, (name, 0))
+            if index in self._nodes:
+                values = found.values.astype(np.float64)
+                compare_reals(check, found.predicted, values, tolerance, (name, 0))
             check.thresholds += int(np.count_nonzero(found.is_known)) * is_related
             check.wrong_thresholds += len(wrong)
             if wrong and not check.worst_threshold:
@@ -121,69 +134,7 @@ def _loaded(graph: Graph) -> Network:
         return Network.load(path, "cpu", max_memory_bytes=NO_LIMIT, max_work=float(NO_LIMIT))
 
 
-@dataclass(frozen=True)
-class _Relation:
-    """A layer's values v and those of the source: slope * v + offset in each channel.
-
-    Attributes:
-        place: which of the chain's values these are.
-        values: the source's, (N, height, width, channels).
-        predicted: what they should be by the layer's, likewise.
-        slope: (channels,); so are the other two.
-        is_known: whether the inputs tell.
-    """
-
-    place: int
-    values: Array
-    predicted: Numbers
-    slope: Numbers
-    offset: Numbers
-    is_known: NDArray[np.bool_]
-
-    @property
-    def largest(self) -> float:
-        """Largest magnitude of the source's values."""
-        return float(np.abs(self.values).max(initial=0.0))
-
-    @property
-    def error(self) -> float:
-        """Largest difference, as a share of the largest value."""
-        difference = np.abs(self.predicted - self.values).max(initial=0.0)
-        return float(difference / max(self.largest, np.finfo(np.float32).tiny))
-
-
-def _related(got: Array, candidates: Sequence[Array], tolerance: float) -> _Relation:
-    """The first of the source's values that fits, or the one that fits best."""
-    best: _Relation | None = None
-    for place, values in enumerate(candidates):
-        found = _fitted(got, values, place, tolerance)
-        if best is None or found.error < best.error:
-            best = found
-        if best.error <= tolerance:
-            break
-    assert best is not None
-    return best
-
-
-def _fitted(got: Array, values: Array, place: int, tolerance: float) -> _Relation:
-    """By least squares, where the values are not simply the same or opposite."""
-    x, y = (array.reshape(-1, got.shape[3]).astype(np.float64) for array in (got, values))
-    middle = x.mean(axis=0), y.mean(axis=0)
-    dx, dy = x - middle[0], y - middle[1]
-    spread = (dx * dx).sum(axis=0)
-    is_known = spread > 0
-    slope = np.where(is_known, (dx * dy).sum(axis=0) / np.where(is_known, spread, 1), 0)
-    sign = np.where(slope < 0, -1.0, 1.0)
-    allowed = tolerance * np.abs(y).max(initial=0.0)
-    is_same = np.abs(sign * x - y).max(axis=0, initial=0.0) <= allowed
-    slope = np.where(is_same, sign, slope)
-    offset = np.where(is_same, 0.0, middle[1] - slope * middle[0])
-    is_known &= slope != 0
-    predicted = (x * slope + offset).reshape(got.shape)
-    return _Relation(place, values, predicted, slope, offset, is_known)
-
-
-def _wrong_thresholds(node: Node, chain: SignChain, found: _Relation) -> list[str]:
+def _wrong_thresholds(node: Node, chain: SignChain, found: Relation) -> list[str]:
     """Where the file decides otherwise than the source, one text for each channel."""
     assert isinstance(node.op, EpilogueOperator) and node.op.epilogue.threshold is not None
     threshold = node.op.epilogue.threshold
@@ -197,7 +148,7 @@ def _wrong_thresholds(node: Node, chain: SignChain, found: _Relation) -> list[st
     else:
         border = threshold.astype(np.float64) * slope + found.offset
         middle = np.where(np.isfinite(border), border, 0)  # of those that always fire, or never do
-        near = 2 * TIE_LIMIT * (found.largest + np.abs(middle))
+        near = near_of(found, middle)
         far = FAR * (found.largest + np.abs(middle))
         values = np.stack([middle + near, middle - near, middle + far, middle - far])
         fires = (values - found.offset) / slope >= threshold
@@ -207,7 +158,7 @@ def _wrong_thresholds(node: Node, chain: SignChain, found: _Relation) -> list[st
 
 def _differing(
     chain: SignChain,
-    found: _Relation,
+    found: Relation,
     values: Numbers,
     fires: NDArray[np.bool_],
     near: Numbers,

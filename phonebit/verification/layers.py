@@ -93,7 +93,7 @@ class LayerChecker:
         self._weights = weights
         shapes = {n: kind.shape for n, kind in graph.types.items() if kind.dtype == DataType.BIT}
         self._bits = bit_sources(source, shapes, graph.origins)
-        self._decisions = Decisions(graph, sign_chains(source, self._bits))
+        self._decisions = Decisions(graph, source, sign_chains(source, self._bits))
         self.checks = [
             [LayerCheck(index, layer.name, layer.kind) for index, layer in enumerate(net.layers)]
             for net in networks

@@ -51,7 +51,7 @@ def sign_chains(source: Graph, bits: Mapping[str, BitSource]) -> dict[str, SignC
         By the same names, those of bits that a sign makes.
     """
     found = {name: _chain(source, one) for name, one in bits.items()}
-    return {name: _longest(source, chain) for name, chain in found.items() if chain is not None}
+    return {name: longest(source, chain) for name, chain in found.items() if chain is not None}
 
 
 def _chain(source: Graph, bits: BitSource) -> SignChain | None:
@@ -72,7 +72,7 @@ def _chain(source: Graph, bits: BitSource) -> SignChain | None:
     return SignChain(bits.real, [replace(node, op=shift, value=name), sign])
 
 
-def _longest(source: Graph, chain: SignChain) -> SignChain:
+def longest(source: Graph, chain: SignChain) -> SignChain:
     """With all nodes above that treat channels alike; those below may be of some channels only."""
     top, nodes = chain.top, chain.nodes
     channels = source.types[top].shape[2]

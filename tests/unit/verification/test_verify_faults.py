@@ -22,7 +22,7 @@ from onnx import helper
 import phonebit
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D
-from phonebit.converter.ops.epilogue import Clamp, ScaleBias
+from phonebit.converter.ops.epilogue import Clamp, Count, ScaleBias
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
@@ -168,6 +168,8 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "scale +5 %": ("s2", step_of(ScaleBias, larger_scale)),
     "scales swapped": ("s2", step_of(ScaleBias, swapped_scales)),
     "limit +2 %": ("relu6", step_of(Clamp, lambda clamp: replace(clamp, high=1.02 * clamp.high))),
+    "limit -2 %": ("relu6", step_of(Clamp, lambda clamp: replace(clamp, high=0.98 * clamp.high))),
+    "lower limit": ("relu6", step_of(Clamp, lambda clamp: replace(clamp, low=-0.1))),
     "a change below 1e-5 of the largest value": ("y", weight(lambda w: 1.0001 * w, 0.0)),
 }
 
@@ -192,7 +194,6 @@ def test_every_fault_is_found_at_its_layer(name: str, file: Path, tmp_path: Path
 
 ONLY_CONSTANTS_SHOW = {
     "smallest weight +50 %",
-    "limit +2 %",
     "a change below 1e-5 of the largest value",
 }
 
@@ -243,3 +244,52 @@ def test_a_threshold_that_never_fires_is_found_where_no_input_fires(
     layer = next(layer for layer in found.layers if layer.name == node.name)
     assert layer.wrong_thresholds == layer.thresholds == 16
     assert "thresholds are wrong: channel 0: at" in layer.explanation
+
+
+@cache
+def levels() -> onnx.ModelProto:
+    """A real layer, a BatchNorm far off its data, a quantizer of two bits and a binary layer."""
+    rng = np.random.default_rng(6)
+    constants: dict[str, NDArray[Any]] = {
+        "w": rng.normal(0, 0.3, (32, 3, 3, 3)).astype(np.float32),
+        "b": rng.choice(np.array([-1, 1], np.float32), (16, 32, 3, 3)),
+        "scale": np.float32(0.5), "zero": np.float32(0), "bits": np.float32(2),
+    }  # fmt: skip
+    norm = {"gamma": (0.5, 1.5), "beta": (-0.3, 0.3), "mean": (2, 3), "variance": (0.8, 1.2)}
+    for name, (low, high) in norm.items():
+        constants[name] = rng.uniform(low, high, 32).astype(np.float32)
+    quantizer = {"domain": "qonnx.custom_op.general", "signed": 0, "name": "q"}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["first"], name="first"),
+        helper.make_node("BatchNormalization", ["first", *norm], ["far"], name="far"),
+        helper.make_node("Quant", ["far", "scale", "zero", "bits"], ["q"], **quantizer),
+        helper.make_node("Conv", ["q", "b"], ["y"], name="y"),
+    ]
+    return model(nodes, {"x": (1, 3, 8, 8)}, constants=constants)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+@pytest.mark.parametrize("share", [0.0, 1e-3])
+def test_thresholds_of_levels_are_asked_on_both_sides(
+    row: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The BatchNorm puts nearly all values on the lowest level."""
+    module = sys.modules["phonebit.verification.verify"]
+    monkeypatch.setattr(module, "check_constants", lambda *_: ConstantsCheck())
+    path = tmp_path / "levels.pbit"
+    phonebit.convert(levels(), path)
+
+    def moved(step: Count) -> Count:
+        thresholds = step.thresholds.copy()
+        thresholds[5, row] += share * np.abs(thresholds).max()
+        return replace(step, thresholds=thresholds)
+
+    graph = read_graph(path)
+    node = next(n for n in graph.nodes if n.value == "q/level")
+    node.op = step_of(Count, moved)(node.op)
+    path.write_bytes(written(graph, path))
+    report = verify(levels(), path, device="cpu")
+    layer = next(layer for layer in report.layers if layer.name == node.name)
+    assert layer.thresholds == 32
+    assert layer.wrong_thresholds == (share > 0)
+    assert report.passed == (share == 0), layer.explanation
