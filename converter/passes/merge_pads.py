@@ -7,6 +7,7 @@ from dataclasses import replace
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Pad
 from phonebit.converter.passes.base import Pass, PassLog, merged_sources, producer_of
+from phonebit.converter.passes.narrow_pads import is_quantized
 
 
 class MergePads(Pass):
@@ -21,7 +22,8 @@ class MergePads(Pass):
         y = conv(x, pads=(1, 1, 1, 1), pad_value=v)
 
     Both pads add up if they pad with the same value. Padding as wide as the kernel stays explicit,
-    because the file format does not know it. Pooling is left alone: it ignores its own padding.
+    because the file format does not know it, unless NarrowPads takes it out again. Pooling is left
+    alone: it ignores its own padding.
     """
 
     def run(self, graph: Graph, log: PassLog) -> None:
@@ -46,7 +48,8 @@ class MergePads(Pass):
             return None
         top, left, bottom, right = (a + b for a, b in zip(inner, pad.pads, strict=True))
         window = replace(op.window, pads=(top, left, bottom, right))
-        if not window.padding_fits:
+        is_narrowed = pad.value == 0 and is_quantized(graph, pad_node.inputs[0])
+        if not window.padding_fits and not is_narrowed:
             return None
         return replace(
             node,

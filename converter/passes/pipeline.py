@@ -32,6 +32,7 @@ from phonebit.converter.passes.merge_duplicates import MergeDuplicates
 from phonebit.converter.passes.merge_flatten import MergeFlatten
 from phonebit.converter.passes.merge_pads import MergePads
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
+from phonebit.converter.passes.narrow_pads import NarrowPads
 from phonebit.converter.passes.quantize_float_weights import QuantizeFloatWeights
 from phonebit.converter.passes.recognise_binary import RecogniseBinary
 from phonebit.converter.passes.recognise_products import RecogniseProducts
@@ -63,6 +64,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     MergePads(),  # before recognition: bits padded with 0 are binary only inside the convolution
     MergeFlatten(),  # after HoistSigns, so that the map that is flattened is one of bits
     MergePads(),  # a flattened pad has become one in front of a convolution
+    NarrowPads(),  # behind the last MergePads, which would merge what it takes out
     RemoveDeadNodes(),  # the merged pads and reshapes
     SinkPlanes(),  # after the merging of pads and reshapes, which are best part of a convolution
     MergeDequantize(),  # a rescaling layer would hide the input from its convolution
