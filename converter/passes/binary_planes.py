@@ -154,21 +154,21 @@ class _Quantizers:
 
 
 def _groups(graph: Graph) -> list[_Quantizers]:
-    groups: list[_Quantizers] = []
+    groups: dict[int, _Quantizers] = {}
+    reading: dict[str, _Quantizers] = {}  # by the names of convolutions
     for node in graph.nodes:
         count = _threshold_count(graph, node)
         if count is None:
             continue
         own = _Quantizers([(node, count)], _reading_convolutions(graph, node.outputs[0]))
-        apart = []
-        for group in groups:
-            if own.convolutions.keys() & group.convolutions.keys():
-                own.members = group.members + own.members
-                own.convolutions |= group.convolutions
-            else:
-                apart.append(group)
-        groups = [*apart, own]
-    return groups
+        shared = [reading[name] for name in own.convolutions if name in reading]
+        for group in {id(group): group for group in shared}.values():
+            own.members = group.members + own.members
+            own.convolutions |= group.convolutions
+            del groups[id(group)]
+        groups[id(own)] = own
+        reading |= dict.fromkeys(own.convolutions, own)
+    return list(groups.values())
 
 
 def _costs(graph: Graph, node: Node, count: int) -> tuple[float, float] | None:

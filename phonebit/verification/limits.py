@@ -9,7 +9,6 @@ make of values beyond each limit, and on both sides of each threshold.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,11 @@ from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Quantize
 from phonebit.converter.ops.epilogue import Clamp, Count, Epilogue, EpilogueOp, ScaleBias
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
+from phonebit.converter.origins import Level
 from phonebit.converter.passes.chains import Chain, is_per_channel
 from phonebit.format.records import DataType
 from phonebit.verification.relations import FAR, Numbers, Relation, near_of
 from phonebit.verification.sign_chains import SignChain, longest
-
-LEVEL: Final = "/level"
-"""What the converter appends to the name of a quantizer whose level the file holds."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,15 @@ def limited(file: Graph, source: Graph, node: Node) -> Limited | None:
     if place is None or not all(step.is_per_channel(channels) for step in steps[place:]):
         return None
     name, values = node.value, None
-    if name not in source.types and name.endswith(LEVEL):
-        name = name.removesuffix(LEVEL)
-        op = source.producer(name).op if name in source.types else None
-        values = op.values if isinstance(op, Quantize) else None
-        if values is None:
+    if name not in source.types:
+        planes = [plane for reader in file.consumers(name) for plane in reader.planes[:1]]
+        origin = file.origins.get(planes[0]) if planes else None
+        if not isinstance(origin, Level) or origin.value not in source.types:
             return None
+        name, op = origin.value, source.producer(origin.value).op
+        if not isinstance(op, Quantize):
+            return None
+        values = op.values
     if name not in source.types or source.types[name].dtype != DataType.F32:
         return None
     last = source.producer(name)

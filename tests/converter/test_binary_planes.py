@@ -226,3 +226,25 @@ def test_a_quantizer_whose_values_are_all_zero_converts_and_gives_zeros(
     assert not outputs[q].any()
     np.testing.assert_allclose(outputs[c], 0, atol=1e-5)  # of terms up to 0.1 * 15 * 9 * 64
     np.testing.assert_array_equal(outputs[d], run(net.graph, x)[d])
+
+
+@pytest.mark.parametrize("bits", [5, 8])
+@pytest.mark.parametrize("kind", ["binary", "scale per filter", "real", "scale per channel"])
+def test_five_to_eight_bits_are_planes_of_binary_weights_without_a_scale_per_channel(
+    bits: int, kind: str
+) -> None:
+    net = Source((8, 8, 128))
+    value = net.add("q", uniform(2**bits), "x")
+    weights = net.signs(64, 3, 3, 128)
+    if kind == "scale per channel":
+        scale = np.arange(1, 129, dtype=np.float32) / 64
+        value = net.step("scaled", ScaleBias(scale, np.zeros(128, np.float32)), value)
+    elif kind == "scale per filter":
+        weights *= np.arange(1, 65, dtype=np.float32)[:, None, None, None]
+    elif kind == "real":
+        weights *= np.resize(np.float32([1, 2, 3, 4, 5]), weights.shape)
+    graph = net.done(net.add("c", Conv2D(weights, SAME), value))
+    engine = convert_graph(graph).engine
+    is_binary = kind in ("binary", "scale per filter")
+    assert planes(engine) == ([bits] if is_binary else [])
+    assert sum(isinstance(n.op, BinaryConv2D) for n in engine.nodes) == bits * is_binary
