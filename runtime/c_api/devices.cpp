@@ -1,6 +1,7 @@
 // Processors of this machine.
 #include "engine/devices.h"
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,39 +17,38 @@ using namespace phonebit::engine::c_api;
 
 namespace {
 
-/// The texts of a phonebit_device_info, and its numbers.
-struct Device {
-  std::string name, description, driver, platform, version, vendor, family, capabilities;
-  phonebit_device_kind kind = PHONEBIT_DEVICE_CPU;
-  bool is_supported = true;
-  int compute_units = 0, clock_mhz = 0;
-  uint64_t memory_bytes = 0, local_bytes = 0;
-};
+/// A text that lives as long as the library does.
+const char* kept(std::string text) {
+  static auto* const texts = new std::deque<std::string>;
+  return texts->emplace_back(std::move(text)).c_str();
+}
 
-Device describe(const IsaInfo& isa) {
-  Device device;
-  device.name = "cpu:" + isa.name;
-  device.description = isa.features;
-  device.is_supported = isa.supported;
+phonebit_device_info describe(const IsaInfo& isa) {
+  phonebit_device_info device{};
+  device.kind = PHONEBIT_DEVICE_CPU;
+  device.name = kept("cpu:" + isa.name);
+  device.description = kept(isa.features);
+  device.driver = device.platform = device.version = device.vendor = device.family = device.capabilities = "";
+  device.is_supported = isa.supported ? 1 : 0;
   device.compute_units = threads::available_processors();
   return device;
 }
 
-Device describe(const OpenClDeviceInfo& info) {
-  Device device;
-  device.name = "gpu:" + std::to_string(info.index);
-  device.description = info.name;
-  device.driver = info.driver_version;
-  device.platform = info.platform;
-  device.version = info.version;
-  device.vendor = info.vendor;
-  device.family = info.family;
-  for (const auto& [capability, has] : info.capabilities) {
-    if (!has) continue;
-    if (!device.capabilities.empty()) device.capabilities += ' ';
-    device.capabilities += capability;
-  }
+phonebit_device_info describe(const OpenClDeviceInfo& info) {
+  std::string capabilities;
+  for (const auto& [capability, has] : info.capabilities)
+    if (has) capabilities += (capabilities.empty() ? "" : " ") + std::string(capability);
+  phonebit_device_info device{};
   device.kind = info.is_gpu ? PHONEBIT_DEVICE_GPU : PHONEBIT_DEVICE_OTHER;
+  device.name = kept("gpu:" + std::to_string(info.index));
+  device.description = kept(info.name);
+  device.driver = kept(info.driver_version);
+  device.platform = kept(info.platform);
+  device.version = kept(info.version);
+  device.vendor = kept(info.vendor);
+  device.family = kept(info.family);
+  device.capabilities = kept(capabilities);
+  device.is_supported = 1;
   device.compute_units = info.compute_units;
   device.clock_mhz = info.clock_mhz;
   device.memory_bytes = info.global_bytes;
@@ -56,16 +56,16 @@ Device describe(const OpenClDeviceInfo& info) {
   return device;
 }
 
-std::vector<Device> find_devices() {
-  std::vector<Device> found;
+std::vector<phonebit_device_info> find_devices() {
+  std::vector<phonebit_device_info> found;
   for (const IsaInfo& isa : instruction_sets()) found.push_back(describe(isa));
   for (const OpenClDeviceInfo& info : opencl_devices()) found.push_back(describe(info));
   return found;
 }
 
 /// Looked for once: neither instruction sets nor the engine's OpenCL devices change.
-const std::vector<Device>& devices() {
-  static const std::vector<Device> found = find_devices();
+const std::vector<phonebit_device_info>& devices() {
+  static const std::vector<phonebit_device_info> found = find_devices();
   return found;
 }
 
@@ -78,23 +78,7 @@ phonebit_status phonebit_device_count(int32_t* count) {
 phonebit_status phonebit_device_get(int32_t index, phonebit_device_info* info) {
   return guarded([&] {
     phonebit_device_info& result = given(info, "info");
-    const Device& device = devices()[checked_index(index, devices().size(), "devices")];
-    phonebit_device_info content{};
-    content.kind = device.kind;
-    content.name = device.name.c_str();
-    content.description = device.description.c_str();
-    content.driver = device.driver.c_str();
-    content.is_supported = device.is_supported ? 1 : 0;
-    content.compute_units = device.compute_units;
-    content.clock_mhz = device.clock_mhz;
-    content.memory_bytes = device.memory_bytes;
-    content.local_bytes = device.local_bytes;
-    content.platform = device.platform.c_str();
-    content.version = device.version.c_str();
-    content.vendor = device.vendor.c_str();
-    content.family = device.family.c_str();
-    content.capabilities = device.capabilities.c_str();
-    give(result, content, "phonebit_device_info");
+    give(result, devices()[checked_index(index, devices().size(), "devices")], "phonebit_device_info");
   });
 }
 

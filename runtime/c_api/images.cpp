@@ -6,6 +6,7 @@
 #include "descriptions.h"
 #include "handles.h"
 #include "images/image.h"
+#include "phonebit/fields.h"
 #include "status.h"
 
 using namespace phonebit::engine;
@@ -28,15 +29,7 @@ const Preprocessing* rule_of(const Network& network, size_t input) {
 
 phonebit_preprocessing described(const Preprocessing& rule) {
   phonebit_preprocessing result{};
-  result.color_order = static_cast<phonebit_color_order>(rule.color_order);
-  result.resize = static_cast<phonebit_resize>(rule.resize);
-  result.resize_to = rule.resize_to;
-  result.fill_level = rule.fill_level;
-  result.interpolation = static_cast<phonebit_interpolation>(rule.interpolation);
-  result.low = rule.low;
-  result.high = rule.high;
-  std::copy(std::begin(rule.mean), std::end(rule.mean), result.mean);
-  std::copy(std::begin(rule.deviation), std::end(rule.deviation), result.deviation);
+  phonebit::detail::assign_rule(result, rule);
   return result;
 }
 
@@ -59,20 +52,10 @@ Preprocessing rule_of_levels(const TensorInfo& tensor, int32_t input) {
 
 images::Image image_of(const phonebit_picture& given_image) {
   const auto source = taken(given_image, "phonebit_picture");
+  enumerator(source.format, images::ImageFormat::i420, "format");
+  enumerator(source.yuv, images::YuvColors::bt709_limited, "yuv");
   images::Image image;
-  image.format = enumerator(source.format, images::ImageFormat::i420, "format");
-  image.width = source.width;
-  image.height = source.height;
-  std::copy(std::begin(source.planes), std::end(source.planes), image.planes);
-  std::copy(std::begin(source.row_bytes), std::end(source.row_bytes), image.row_bytes);
-  std::copy(std::begin(source.pixel_bytes), std::end(source.pixel_bytes), image.pixel_bytes);
-  image.crop_left = source.crop_left;
-  image.crop_top = source.crop_top;
-  image.crop_width = source.crop_width;
-  image.crop_height = source.crop_height;
-  image.rotation = source.rotation;
-  image.is_mirrored = source.is_mirrored != 0;
-  image.yuv = enumerator(source.yuv, images::YuvColors::bt709_limited, "yuv");
+  phonebit::detail::assign_image(image, source);
   return image;
 }
 
@@ -81,17 +64,12 @@ images::Image image_of(const phonebit_picture& given_image) {
 Preprocessing phonebit::engine::c_api::preprocessing_of(const phonebit_preprocessing& given_rule,
                                                         int32_t input) {
   const auto source = taken(given_rule, "phonebit_preprocessing");
+  enumerator(source.color_order, ColorOrder::rgba, "color_order");
+  enumerator(source.resize, Resize::letterbox, "resize");
+  enumerator(source.interpolation, Interpolation::bicubic, "interpolation");
   Preprocessing rule{};
   rule.input = input;
-  rule.color_order = enumerator(source.color_order, ColorOrder::rgba, "color_order");
-  rule.resize = enumerator(source.resize, Resize::letterbox, "resize");
-  rule.resize_to = source.resize_to;
-  rule.fill_level = source.fill_level;
-  rule.interpolation = enumerator(source.interpolation, Interpolation::bicubic, "interpolation");
-  rule.low = source.low;
-  rule.high = source.high;
-  std::copy(std::begin(source.mean), std::end(source.mean), rule.mean);
-  std::copy(std::begin(source.deviation), std::end(source.deviation), rule.deviation);
+  phonebit::detail::assign_rule(rule, source);
   return rule;
 }
 

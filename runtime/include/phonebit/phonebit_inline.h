@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "phonebit/fields.h"
+
 namespace phonebit {
 inline namespace v1 {
 namespace detail {
@@ -60,47 +62,19 @@ inline LayerInfo value_of(const phonebit_layer_info& c) {
 
 inline Preprocessing value_of(const phonebit_preprocessing& c) {
   Preprocessing rule;
-  rule.color_order = static_cast<ColorOrder>(c.color_order);
-  rule.resize = static_cast<Resize>(c.resize);
-  rule.resize_to = c.resize_to;
-  rule.fill_level = c.fill_level;
-  rule.interpolation = static_cast<Interpolation>(c.interpolation);
-  rule.low = c.low;
-  rule.high = c.high;
-  std::copy(std::begin(c.mean), std::end(c.mean), rule.mean);
-  std::copy(std::begin(c.deviation), std::end(c.deviation), rule.deviation);
+  assign_rule(rule, c);
   return rule;
 }
 
 inline phonebit_preprocessing c_value_of(const Preprocessing& rule) {
   auto c = PHONEBIT_INIT(phonebit_preprocessing);
-  c.color_order = static_cast<int32_t>(rule.color_order);
-  c.resize = static_cast<int32_t>(rule.resize);
-  c.resize_to = rule.resize_to;
-  c.fill_level = rule.fill_level;
-  c.interpolation = static_cast<int32_t>(rule.interpolation);
-  c.low = rule.low;
-  c.high = rule.high;
-  std::copy(std::begin(rule.mean), std::end(rule.mean), c.mean);
-  std::copy(std::begin(rule.deviation), std::end(rule.deviation), c.deviation);
+  assign_rule(c, rule);
   return c;
 }
 
 inline phonebit_picture c_value_of(const Image& image) {
   auto c = PHONEBIT_INIT(phonebit_picture);
-  c.format = static_cast<int32_t>(image.format);
-  c.width = image.width;
-  c.height = image.height;
-  std::copy(std::begin(image.planes), std::end(image.planes), c.planes);
-  std::copy(std::begin(image.row_bytes), std::end(image.row_bytes), c.row_bytes);
-  std::copy(std::begin(image.pixel_bytes), std::end(image.pixel_bytes), c.pixel_bytes);
-  c.crop_left = image.crop_left;
-  c.crop_top = image.crop_top;
-  c.crop_width = image.crop_width;
-  c.crop_height = image.crop_height;
-  c.rotation = image.rotation;
-  c.is_mirrored = image.is_mirrored ? 1 : 0;
-  c.yuv = static_cast<int32_t>(image.yuv);
+  assign_image(c, image);
   return c;
 }
 
@@ -232,9 +206,7 @@ inline Result<Detection> Network::detection(int output) const {
 }
 
 inline MemoryInfo Network::memory() const {
-  const auto c =
-      detail::filled<phonebit_memory_info>([&](auto* info) { return phonebit_network_memory(get(), info); });
-  return {c.arena_bytes, c.lower_bound_bytes, c.scratch_bytes, c.weight_bytes, c.file_bytes};
+  return detail::filled<MemoryInfo>([&](auto* info) { return phonebit_network_memory(get(), info); });
 }
 
 inline StartupInfo Network::startup() const {

@@ -70,13 +70,8 @@ struct LayerInfo {
   uint64_t weight_bytes;           ///< of all its constants in the file
 };
 
-struct MemoryInfo {
-  uint64_t arena_bytes;        ///< activations of one image
-  uint64_t lower_bound_bytes;  ///< the minimum that any placement of them needs
-  uint64_t scratch_bytes;
-  uint64_t weight_bytes;  ///< as the kernels like them
-  uint64_t file_bytes;    ///< a copy of the file, or shared where it is used in place
-};
+/// Of one image, of the weights and of the file.
+using MemoryInfo = phonebit_memory_info;
 
 /// How a network came up on an OpenCL device.
 struct StartupInfo {
