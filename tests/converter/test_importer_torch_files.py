@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn  # noqa: E402
 from torch_checks import assert_equal_to_pytorch  # noqa: E402
 
+from phonebit.converter.importers.torch.checkpoint import parameters_of  # noqa: E402
 from phonebit.converter.importers.torch.importer import import_torch, open_torch  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 
@@ -195,6 +196,22 @@ def test_tensors_inside_of_a_dict_of_another_class_are_found(
     torch.save(Options(state_dict=Options(network.state_dict())), tmp_path / "odd.pth")
     options = {"model": "bakery:build", "input_shape": SHAPE}
     assert same_results(tmp_path / "odd.pth", network, **options) == []
+
+
+def nested(kind: str) -> dict[str, Any]:
+    innermost: dict[str, Any] = {}
+    found = innermost
+    if kind == "cycle":
+        innermost["model"] = innermost
+    for _ in range(40 if kind == "doubled" else 5000 if kind == "deep" else 0):
+        found = {"model": found, "net": found, "module": found, "weights": found}
+    return found
+
+
+@pytest.mark.parametrize("kind", ["cycle", "doubled", "deep"])
+def test_dicts_in_dicts_are_looked_at_once(kind: str) -> None:
+    """Of 40, each with the next one under four names, there are 4^40 ways down."""
+    assert parameters_of(nested(kind)) == {}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -28,6 +28,8 @@ WRAPPERS: Final = (
 """Under what training scripts save the parameters, besides epochs and optimizers."""
 PREFIXES: Final = ("module.", "model.", "_orig_mod.", "net.", "network.")
 MAX_LISTED: Final = 8
+MAX_NESTED: Final = 8
+"""Wrappers inside of one another."""
 
 
 def load_module(path: Path, factory: str) -> tuple[Any, list[str]]:
@@ -99,7 +101,7 @@ def read_parameters(path: Path) -> dict[str, Any]:
         ConversionError: The file cannot be read as data, or holds no parameters.
     """
     content = _safetensors(path) if path.suffix.lower() == ".safetensors" else pickled(path)
-    found = _unwrapped(content)
+    found = parameters_of(content)
     if not found:
         raise ConversionError(
             "holds no parameters",
@@ -124,12 +126,15 @@ def _safetensors(path: Path) -> Any:
         raise ConversionError(f"cannot be read: {first_line(error)}", where=str(path)) from error
 
 
-def _unwrapped(content: Any) -> dict[str, Any]:
-    if not isinstance(content, Mapping):
+def parameters_of(content: Any, depth: int = 0, seen: set[int] | None = None) -> dict[str, Any]:
+    """The parameters in nested dicts; each is looked at once, since a pickle may have cycles."""
+    seen = set() if seen is None else seen
+    if not isinstance(content, Mapping) or id(content) in seen or depth > MAX_NESTED:
         return {}
+    seen.add(id(content))
     tensors = {str(key): value for key, value in content.items() if hasattr(value, "numel")}
     for key in WRAPPERS:
-        inner = _unwrapped(content.get(key))
+        inner = parameters_of(content.get(key), depth + 1, seen)
         if len(inner) > len(tensors):
             return inner
     return tensors
