@@ -37,8 +37,7 @@ def _pixels(d: dict[str, int]) -> int:
 
 def _register_tile(d: dict[str, int]) -> Work:
     vector = d.get("VECTOR_WORDS", 4)
-    items = 2 if d["TILE_FILTERS"] == 4 else 1
-    pairs = items * d["TILE_PIXELS"] * d["TILE_FILTERS"]
+    pairs = d["TILE_PIXELS"] * d["TILE_FILTERS"]
     rows, columns, depth = d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector
     vectors = rows * columns * depth
     popcounts = vectors * vector
@@ -48,8 +47,8 @@ def _register_tile(d: dict[str, int]) -> Work:
         popcounts = vectors + vector // 2 if vector > 1 else vectors
         if depth > 1:  # the first tap is before the loops: so many are left for a row, on average
             trips -= 1 / rows
-    useful = items * _pixels(d) * d["TILE_FILTERS"] * vectors * vector
-    return Work("word", useful, (items, rows, trips, depth), pairs * popcounts)
+    useful = _pixels(d) * d["TILE_FILTERS"] * vectors * vector
+    return Work("word", useful, (rows, trips, depth), pairs * popcounts)
 
 
 def _byte(d: dict[str, int]) -> Work | None:
@@ -67,7 +66,7 @@ def _single_filter(d: dict[str, int]) -> Work:
 
 
 def _split(d: dict[str, int]) -> Work:
-    lanes = d["GROUP_SIZE"] // 8
+    lanes = d["GROUP_SIZE"] * d["TILE_FILTERS"] // 32
     vectors = d["KERNEL_H"] * d["KERNEL_W"] * d["IN_WORDS"] // d["VECTOR_WORDS"]
     trips = -(-vectors // lanes)
     words = trips * d["TILE_FILTERS"] * d["VECTOR_WORDS"]

@@ -3,8 +3,8 @@
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, int* accumulators
 // @weights  canonical
 // @geometry global = (roundup(pixels, GROUP_SIZE), OUT_C), local = (GROUP_SIZE, 1)
-// @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
+// @tune     VECTOR_WORDS {1,2,4} = 4   words per load, halved until they divide IN_WORDS
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items per group, over pixels
 // @requires THRESHOLD; GROUPS = 1; the table holds bases
 // @ref      BINARY_CONV2D   @source PhoneBit VI-B (more than 256 channels: a work-item computes one filter, bits are packed separately)
 #include "common/words.clh"
@@ -18,24 +18,23 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_ac
   const int channel = get_global_id(1);
   if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
-  __global const words_t* filter_words = weights + channel * (KERNEL_H * KERNEL_W * PIXEL_VECTORS);
+  PLACE_IN(words_t, filter, weights, channel * (KERNEL_H * KERNEL_W * PIXEL_VECTORS));
   uint d = 0;
   for (int ky = 0; ky < KERNEL_H; ++ky) {
     const int in_y = TAP_Y(y, ky);
     for (int kx = 0; kx < KERNEL_W; ++kx) {
       const int in_x = TAP_X(x, kx);
       const int inside = INSIDE(in_y, in_x);
-      __global const words_t* tap =
-          input + (inside ? ((PIXEL_IMAGE(pixel) * IN_H + in_y) * IN_W + in_x) * PIXEL_VECTORS : 0);
+      const int tap = inside ? ((PIXEL_IMAGE(pixel) * IN_H + in_y) * IN_W + in_x) * PIXEL_VECTORS : 0;
       for (int q = 0; q < PIXEL_VECTORS; ++q) {
 #if PADDED
-        d += count_bits(choose_words(inside, tap[q], PAD_WORDS(q)) ^ filter_words[q]);
+        d += count_bits(choose_words(inside, input[tap + q], PAD_WORDS(q)) ^ READ_AT(weights, filter, q));
 #else
-        d += count_bits(tap[q] ^ filter_words[q]);
+        d += count_bits(input[tap + q] ^ READ_AT(weights, filter, q));
 #endif
       }
-      filter_words += PIXEL_VECTORS;
+      filter += PIXEL_VECTORS;
     }
   }
-  accumulators[pixel * OUT_C + channel] = TABLE_ROW(table, borders, y, x)[channel] - 2 * (int)d;
+  accumulators[pixel * OUT_C + channel] = table[TABLE_ENTRIES(borders, y, x) + channel] - 2 * (int)d;
 }

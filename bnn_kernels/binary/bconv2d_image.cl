@@ -2,17 +2,17 @@
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, image2d input, image2d weights, int* table, ushort* borders, SINK
 // @weights  image
-// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
-// @channels max(TILE_FILTERS, 8)
-// @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
-// @tune     TILE_FILTERS {4,8,16} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / 32) * 32 / TILE_FILTERS), local = (GROUP_SIZE, 32 / TILE_FILTERS)
+// @channels TILE_FILTERS
+// @tune     TILE_PIXELS {1,2,4} = 2   output pixels per work-item
+// @tune     TILE_FILTERS {8,16} = 8   filters per work-item
 // @tune     ACCUMULATOR {0,1} = 0   counts are 0: 32-bit, 1: 16-bit numbers
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items over the pixels of a group; 32 / TILE_FILTERS times as many share its words of bits
 // @requires images; GROUPS = 1; 4 divides IN_WORDS; ACCUMULATOR 1: KERNEL_H * KERNEL_W * IN_C < 65536
 // @ref      BINARY_CONV2D   @source own; the register tile of bconv2d_tiled
 //
-// Input: RGBA32UI, texel (x * IN_WORDS / 4 + q, n * IN_H + y). Weights: texel (tap * IN_WORDS / 4 + q, filter). Textures have a
-// cache and addressing of their own on Adreno and leave Mali's load unit free.
+// Input: RGBA32UI, texel (x * IN_WORDS / 4 + q, n * IN_H + y). Weights: texel (tap * IN_WORDS / 4 + q, filter).
+// Textures have a cache and addressing of their own on Adreno and leave Mali's load unit free.
 #define VECTOR_WORDS 4
 #include "common/tile.clh"
 
@@ -32,7 +32,7 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP |
 #else
 #define FIND_TAP(p, a) texel[p] = (in_x[p] + kx * DILATION_W) * PIXEL_VECTORS;
 #endif
-#define READ(p) read_imageui(input, nearest, (int2)(texel[p] + q, image_row[p] + ky * DILATION_H))
+#define READ(p) read_imageui(input, nearest, VECTOR_2(int, texel[p] + q, image_row[p] + ky * DILATION_H))
 #if PADDED && PAD_BITS
 #define LOAD(p, a) map_words[p] = choose_words(inside[p], READ(p), PAD_WORDS(q));
 #else
@@ -42,20 +42,19 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP |
 #define COUNT_PAIR(p, f) counts[p][f] += count_bits(map_words[p] ^ b);
 #define COUNT_FILTER(f, a)                                                              \
   {                                                                                     \
-    const words_t b = read_imageui(weights, nearest, (int2)(vector, channel + (f)));    \
+    const words_t b = read_imageui(weights, nearest, VECTOR_2(int, vector, channel + (f)));    \
     EACH_PIXEL(COUNT_PAIR, f)                                                           \
   }
 
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_image(
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, WORD_TILES, 1))) void bconv2d_image(
     int first_pixel, int end_pixel, __read_only image2d_t input, __read_only image2d_t weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  const int item_pixel = ITEM_PIXEL;
-  if (item_pixel >= end_pixel) return;
+  SHARED_WORDS(GROUP_WORDS)
+  const int item_pixel = ITEM_PIXEL, channel = FIRST_CHANNEL + (int)get_global_id(1) * TILE_FILTERS;
+  const int has_tile = item_pixel < end_pixel && (!TILES_OVERHANG(32) || channel < END_CHANNEL);
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
-
-  for (int part = 0; part < ITEM_TILES; ++part) {
-    const int channel = FIRST_CHANNEL + ((int)get_global_id(1) * ITEM_TILES + part) * TILE_FILTERS;
+  if (has_tile) {
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
     words_t map_words[TILE_PIXELS];
@@ -74,4 +73,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_im
     }
     EACH_PIXEL(FINISH_PIXEL, 0)
   }
+  STORE_PIXELS
 }

@@ -4,31 +4,29 @@
 // @weights  tiled
 // @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE, 1)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,2,4} = 1   output pixels a work-item
-// @tune     TILE_FILTERS {16,32} = 32   filters at a time, 16 a vector
-// @tune     VECTOR_WORDS {1} = 1   words a load of the map: each goes to all lanes
-// @tune     GROUP_SIZE {1,8,32} = 8   work-items a group, over pixels
+// @tune     TILE_PIXELS {1,2,4} = 1   output pixels per work-item
+// @tune     TILE_FILTERS {32} = 32   filters at a time, 16 per vector
+// @tune     VECTOR_WORDS {1} = 1   words per load of the map: each goes to all lanes
+// @tune     GROUP_SIZE {1,8,32} = 8   work-items per group, over pixels
 // @requires GROUPS = 1
 // @ref      BINARY_CONV2D   @source own: the CPU backend's layout, in OpenCL's vectors; adders after Harley and Seal
 #include "common/tile.clh"
-#include "common/walk.clh"
+#include "common/window_walk.clh"
 
-// OpenCL compilers for CPUs make vectors of neighbouring work-items, if they find that worthwhile: what bconv2d_tiled reaches by
-// that varies by a factor of eight from layer to layer (PoCL). Here the vectors are written out, so they leave nothing to find.
+// OpenCL compilers for CPUs make vectors of neighbouring work-items, if they find that worthwhile: what bconv2d_tiled
+// reaches by that varies by a factor of eight from layer to layer (PoCL). Here the vectors are written out, so they
+// leave nothing to find.
 #define LANES 16
 typedef uint16 lanes_t;
-#if TILE_FILTERS == 16  // a number: REPEAT takes no expression
-#define TILE_VECTORS 1
-#else
 #define TILE_VECTORS 2
-#endif
 
 // The kernel's functions take lanes by pointer: no vector as wide crosses a call (README.md, "Wide vectors").
 // `words` begins at a multiple of 16 bytes.
 #define READ_QUAD(words, q) ((__global const uint4*)(words))[q]
 #define READ_LANES(words) ((lanes_t)(READ_QUAD(words, 0), READ_QUAD(words, 1), READ_QUAD(words, 2), READ_QUAD(words, 3)))
 
-// Adds each lane's popcount to `counts`. OpenCL's popcount is taken lane by lane; this form compilers know to be the vector's.
+// Adds each lane's popcount to `counts`. OpenCL's popcount is taken lane by lane; this form compilers know to be the
+// vector's.
 void count_lanes(lanes_t* counts, const lanes_t* bits) {
   lanes_t x = *bits;
   x -= (x >> 1) & 0x55555555u;
@@ -110,7 +108,7 @@ uint bits_below(const lanes_t* d, __global const int* limits) {
   {                                                                                \
     lanes_t d;                                                                     \
     total(&d, &sums[p][f]);                                                        \
-    packed |= bits_below(&d, row + channel + LANES * (f)) << (LANES * (f));        \
+    packed |= bits_below(&d, table + entries + channel + LANES * (f)) << (LANES * (f)); \
   }
 #else
 #define FINISH_VECTOR(f, p)                                                  \
@@ -118,24 +116,19 @@ uint bits_below(const lanes_t* d, __global const int* limits) {
     lanes_t d;                                                               \
     total(&d, &sums[p][f]);                                                  \
     const int c = channel + LANES * (f);                                     \
-    packed |= (finish4(d.s0123, row, TILE_PIXEL(p), c SINK_ARGS) |           \
-               finish4(d.s4567, row, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |  \
-               finish4(d.s89ab, row, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |  \
-               finish4(d.scdef, row, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12) \
+    packed |= (finish4(d.s0123, table, entries, TILE_PIXEL(p), c SINK_ARGS) |           \
+               finish4(d.s4567, table, entries, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |  \
+               finish4(d.s89ab, table, entries, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |  \
+               finish4(d.scdef, table, entries, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12) \
               << (LANES * (f));                                              \
   }
 #endif
-#if TILE_VECTORS == 1
-#define STORE_BITS store_bits16
-#else
-#define STORE_BITS store_bits32
-#endif
 #define FINISH_SUMS(p, a)                                                                                \
   if (TILE_PIXEL(p) < end_pixel) {                                                                       \
-    __global const int* row = TABLE_ROW(table, borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p))); \
+    const int entries = TABLE_ENTRIES(borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p)));          \
     uint packed = 0;                                                                                     \
     REPEAT(TILE_VECTORS, FINISH_VECTOR, p)                                                               \
-    STORE_BITS(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                \
+    store_word(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                \
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_lanes(

@@ -5,10 +5,10 @@
 // @weights  mma, then table and borders
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
-// @tune     TILE_FILTERS {32,64,128} = 64   filters a warp
-// @tune     WARPS {1,2,4,8} = 2   warps a group that have pixels of their own
-// @tune     SPLIT {1,2,3,4,6,8} = 1   warps that share the words of a window; their counts meet in local memory
+// @tune     TILE_PIXELS {16,32,64} = 32   output pixels per warp
+// @tune     TILE_FILTERS {32,64,128} = 64   filters per warp
+// @tune     WARPS {1,2,4,8} = 2   warps per group that have pixels of their own
+// @tune     SPLIT {1,2,3,4,6,8} = 1   warps that share the words of a window; their counts are added up in local memory
 // @requires nvidia, compute capability 8.0; GROUPS = 1; TILE_PIXELS * TILE_FILTERS <= 4096; WARPS * SPLIT <= 8; SPLIT > 1:
 //     WARPS * SPLIT * TILE_PIXELS * TILE_FILTERS <= 8192; PADDED: KERNEL_H, KERNEL_W <= 15
 // @ref      BINARY_CONV2D   @source own
@@ -17,18 +17,20 @@
 #include "common/counts.clh"
 #include "common/mma.clh"
 
-// Weights, table and borders are one buffer: of what NVIDIA's driver needs to launch a kernel, each buffer takes half a microsecond.
+// Weights, table and borders are one buffer: of what NVIDIA's driver needs to launch a kernel, each buffer takes half a
+// microsecond.
 //
-// The table. For bits, popcount(in ^ w) = popcount(in) + popcount(w) - 2 popcount(in & w), so that the count D of the other
-// kernels is D = d + popcount(w) with d = p - 2 s. D < limit <=> d < limit - popcount(w), and base - 2 D =
-// (base - 2 popcount(w)) - 2 d. The host subtracts.
+// The table. For bits, popcount(in ^ w) = popcount(in) + popcount(w) - 2 popcount(in & w), so that the count D of the
+// other kernels is D = d + popcount(w) with d = p - 2 s. D < limit <=> d < limit - popcount(w), and base - 2 D = (base
+// - 2 popcount(w)) - 2 d. The host subtracts.
 //
-// p comes from the tensor cores too: a block of columns that are all ones. Its fragment has p of the very rows that a lane
-// finishes, where counting in the lanes would end in shuffles; it was 4 % faster on an H200 (tile 32x128).
+// p comes from the tensor cores too: a block of columns that are all ones. Its fragment has p of the very rows that a
+// lane finishes, where counting in the lanes would end in shuffles; it was 4 % faster on an H200 (tile 32x128).
 //
-// Rows are output pixels, columns filters. A lane reads words 2t and 2t + 1 of each chunk of eight, of ROWS pixels that lie
-// eight apart. Filters are dealt to columns so that the counts of a lane are those of LANE_FILTERS neighbouring channels:
-// filter q * LANE_FILTERS + 2 j + i (i = 0, 1) is column 2 q + i of block j. So bits are packed and stored without shuffles.
+// Rows are output pixels, columns filters. A lane reads words 2t and 2t + 1 of each chunk of eight, of ROWS pixels that
+// lie eight apart. Filters are dealt to columns so that the counts of a lane are those of LANE_FILTERS neighbouring
+// channels: filter q * LANE_FILTERS + 2 j + i (i = 0, 1) is column 2 q + i of block j. So bits are packed and stored
+// without shuffles.
 #define ROWS (TILE_PIXELS / 8)
 #define LANE_FILTERS (TILE_FILTERS / 4)
 #define QUADS (LANE_FILTERS / 4)
@@ -49,14 +51,6 @@
 #define COLUMN_BIT(kx) (1u << (15 + (kx)))
 #define TAIL_BIT (1u << 31)
 
-#if LANE_FILTERS == 8
-#define STORE_LANE_BITS store_bits8
-#elif LANE_FILTERS == 16
-#define STORE_LANE_BITS store_bits16
-#else
-#define STORE_LANE_BITS store_bits32
-#endif
-
 // Vector v of the lane's words of a chunk, of the pixel whose window begins at `from`.
 words_t load_words(__global const words_t* restrict input, int from, uint outside, int chunk, int part, int v) {
   const int first = chunk * CHUNK_VECTORS + (IS_TAP_UNIFORM ? 0 : part * LANE_VECTORS + v);
@@ -70,8 +64,8 @@ words_t load_words(__global const words_t* restrict input, int from, uint outsid
   return input[from + (ky * (DILATION_H * IN_W) + kx * DILATION_W) * PIXEL_VECTORS + q + lane_q];
 }
 
-// The lane's words of a chunk of all its pixels. Text, not a function: PoCL 3.0 gives the work-items one array between them if
-// only a function writes to it, and that is not inlined.
+// The lane's words of a chunk of all its pixels. Text, not a function: PoCL 3.0 gives the work-items one array between
+// them if only a function writes to it, and that is not inlined.
 #if VECTOR_WORDS == 2
 #define SET_WORDS(row, v, words) row[0] = words.x, row[1] = words.y
 #else
@@ -114,7 +108,7 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
 // In scope: packed, limits or entries, pixel. From the last quad to the first.
 #ifdef THRESHOLD
 #define READ_LIMITS(quads, entries)                                                           \
-  _Pragma("unroll") for (int k = 0; k < (quads); ++k) limits[k] = ((__global const int4*)(entries))[k];
+  _Pragma("unroll") for (int k = 0; k < (quads); ++k) limits[k] = LOAD_4(int, table, (entries) + 4 * k);
 #define ADD_BITS(d, k, channel)                 \
   {                                             \
     const int4 below = (d) - limits[k];         \
@@ -125,7 +119,7 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
   }
 #else
 #define ADD_BITS(d, k, channel) \
-  packed = packed << 4 | finish4(as_uint4(d), entries, pixel, (channel) + 4 * (k) SINK_ARGS);
+  packed = packed << 4 | finish4(as_uint4(d), table, entries, pixel, (channel) + 4 * (k) SINK_ARGS);
 #endif
 
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2d_mma(
@@ -165,7 +159,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 #define UNITS (ROWS * QUADS / 2)
 #define UNIT_PIXEL(u) (warp_pixel + (u) / (QUADS / 2) * 8 + row)
 #define UNIT_CHANNEL(u) (channel + (u) % (QUADS / 2) * 8)
-#define UNIT_ENTRIES(u) TABLE_ROW(table, borders, PIXEL_Y(UNIT_PIXEL(u)), PIXEL_X(UNIT_PIXEL(u)))
+#define UNIT_ENTRIES(u) TABLE_ENTRIES(borders, PIXEL_Y(UNIT_PIXEL(u)), PIXEL_X(UNIT_PIXEL(u)))
 #define IS_UNIT(u) ((u) < UNITS && UNIT_PIXEL(u) < end_pixel && UNIT_CHANNEL(u) < END_CHANNEL)
 #ifdef THRESHOLD
   // Those of the first unit come while the window is counted.
@@ -181,8 +175,8 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
   __global const uint4* filter_words = weights + tile * TILE_WEIGHTS + lane;
   uint a[ROWS][2], next_a[ROWS][2];
   uint4 b[TILE_FILTERS / 16];
-  // The next rows are on their way during a step. Columns, which all warps share, are asked for after it and need no second
-  // set of registers: eight images of 224x224x256 -> 256 with tile 32x64 took 125 us on an H200 instead of 134.
+  // The next rows are on their way during a step. Columns, which all warps share, are asked for after it and need no
+  // second set of registers: eight images of 224x224x256 -> 256 with tile 32x64 took 125 us on an H200 instead of 134.
   LOAD_ROWS(a, split)
   load_columns(b, filter_words, split);
   for (int step = 1; step < STEPS; ++step) {
@@ -202,7 +196,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
   for (int i = 0; i < ROWS; ++i) {
     const int pixel = warp_pixel + 8 * i + row;
     if (pixel < end_pixel && channel < END_CHANNEL) {
-      __global const int* entries = table + class[i] * TABLE_C;
+      const int entries = class[i] * TABLE_C;
 #ifdef THRESHOLD
       if (i == 0 || class[i] != class[i - 1]) {
         READ_LIMITS(QUADS, entries + channel)
@@ -211,7 +205,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
       uint packed = 0;
 #pragma unroll
       for (int k = QUADS - 1; k >= 0; --k) ADD_BITS(DIFFERENCES(i, k), k, channel)
-      STORE_LANE_BITS(pixel, channel, packed SINK_ARGS);
+      store_lane_bits(LANE_FILTERS, pixel, channel, packed SINK_ARGS);
     }
   }
 #else
@@ -225,7 +219,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
   for (int unit = split; unit < UNITS; unit += SPLIT) {
     if (!IS_UNIT(unit)) continue;
     const int pixel = UNIT_PIXEL(unit), unit_channel = UNIT_CHANNEL(unit);
-    __global const int* entries = UNIT_ENTRIES(unit);
+    const int entries = UNIT_ENTRIES(unit);
 #ifdef THRESHOLD
     if (unit != split) {
       READ_LIMITS(2, entries + unit_channel)
@@ -239,7 +233,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
       for (int s = 0; s < SPLIT; ++s) d += shared[s][warp][2 * unit + k][lane];
       ADD_BITS(d, k, unit_channel)
     }
-    store_bits8(pixel, unit_channel, packed SINK_ARGS);
+    store_lane_bits(8, pixel, unit_channel, packed SINK_ARGS);
   }
 #endif
 }

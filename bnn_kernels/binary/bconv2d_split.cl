@@ -2,14 +2,14 @@
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
-// @geometry global = (GROUP_SIZE * ceil(channels / (8 * TILE_FILTERS)), pixels), local = (GROUP_SIZE, 1)
-// @channels 8 * TILE_FILTERS
-// @tune     TILE_FILTERS {1,2,4} = 1   filters a work-item; a group makes 8 times as many bits of one pixel
-// @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group; an eighth of them share a filter
-// @requires GROUPS = 1; local memory of 4 * (GROUP_SIZE + 2) * TILE_FILTERS bytes
+// @geometry global = (GROUP_SIZE * ceil(channels / 32), pixels), local = (GROUP_SIZE, 1)
+// @channels 32
+// @tune     TILE_FILTERS {1,2,4} = 1   filters per work-item; a group makes 32 bits of one pixel
+// @tune     VECTOR_WORDS {1,2,4} = 4   words per load, halved until they divide IN_WORDS
+// @tune     GROUP_SIZE {32,64,128,256,512} = 256   work-items per group; TILE_FILTERS / 32 of them share their filters
+// @requires GROUPS = 1; local memory of 4 * GROUP_SIZE * TILE_FILTERS + 32 bytes
 // @ref      BINARY_CONV2D   @source own
-#include "common/split.clh"
+#include "common/split_k.clh"
 
 #define WINDOW_VECTORS (KERNEL_H * KERNEL_W * PIXEL_VECTORS)
 // LANES vectors further in the window, as steps of (ky, kx, q) with one carry each: no division in the loop.
@@ -20,15 +20,15 @@
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_split(
     int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  __local uint partial[GROUP_FILTERS * LANES];
-  __local uint quad_bits[2 * TILE_FILTERS];
+  __local uint partial[32 * LANES];
+  __local uint quad_bits[8];
   const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
-  const int channel = FIRST_CHANNEL + (int)get_group_id(0) * GROUP_FILTERS;
+  const int channel = FIRST_CHANNEL + (int)get_group_id(0) * 32;
   const int pixel = first_pixel + (int)get_global_id(1);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
-  __global const words_t* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_VECTORS);
+  const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_VECTORS);
   uint counts[TILE_FILTERS];
-  __global const words_t* filter_words[TILE_FILTERS];
+  int filter_at[TILE_FILTERS];
   REPEAT(TILE_FILTERS, START_FILTER, WINDOW_VECTORS)
 
   int q = lane % PIXEL_VECTORS, kx = lane / PIXEL_VECTORS % KERNEL_W, ky = lane / PIXEL_VECTORS / KERNEL_W;
@@ -37,9 +37,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_sp
 #if PADDED
     const int inside = INSIDE(in_y, in_x);
     const words_t map_words =
-        choose_words(inside, image[inside ? (in_y * IN_W + in_x) * PIXEL_VECTORS + q : 0], PAD_WORDS(q));
+        choose_words(inside, input[image + (inside ? (in_y * IN_W + in_x) * PIXEL_VECTORS + q : 0)], PAD_WORDS(q));
 #else
-    const words_t map_words = image[(in_y * IN_W + in_x) * PIXEL_VECTORS + q];
+    const words_t map_words = input[image + (in_y * IN_W + in_x) * PIXEL_VECTORS + q];
 #endif
     REPEAT(TILE_FILTERS, COUNT_FILTER, 0)
     q += STEP_Q;
@@ -55,5 +55,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_sp
     }
   }
   REPEAT(TILE_FILTERS, SHARE_COUNT, 0)
-  finish_group(partial, quad_bits, TABLE_ROW(table, borders, y, x), pixel, channel SINK_ARGS);
+  finish_group(partial, quad_bits, table, TABLE_ENTRIES(borders, y, x), pixel, channel SINK_ARGS);
 }

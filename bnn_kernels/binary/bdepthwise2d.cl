@@ -1,19 +1,19 @@
-// @kernel   bdepthwise2d   binary depthwise convolution, 32 channels a work-item in bit-sliced counters
+// @kernel   bdepthwise2d   binary depthwise convolution, 32 channels per work-item in bit-sliced counters
 // @math     d[c] = number of taps whose bits differ, padded taps as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  [KERNEL_H][KERNEL_W][IN_WORDS]
 // @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words of pixels
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items per group, over words of pixels
 // @requires GROUPS = IN_C = OUT_C
 // @ref      BINARY_DEPTHWISE_CONV2D   @source own
 //
-// The table has a row for each border class, as that of other convolutions with one input channel a filter:
+// The table has a row for each border class, as that of other convolutions with one input channel per filter:
 //   base = taps - sum over padded taps of (1 - 2 w), limit = floor((base - T) / 2) + 1.
 #include "common/words.clh"
 #include "common/counts.clh"
 
-// Bit c of plane b is bit b of channel c's count, so that one addition serves 32 channels: adding a word x of differences is
-// a ripple of half adders, plane' = plane ^ x, x' = plane & x.
+// Bit c of plane b is bit b of channel c's count, so that one addition counts for 32 channels: adding a word x of
+// differences is a ripple of half adders, plane' = plane ^ x, x' = plane & x.
 #if KERNEL_H * KERNEL_W < 16
 #define PLANE_NIBBLES 1
 #elif KERNEL_H * KERNEL_W < 256
@@ -27,12 +27,12 @@
 uint4 add_nibble(uint4 plane, uint* carry) {
   const uint c0 = *carry, c1 = plane.x & c0, c2 = plane.y & c1, c3 = plane.z & c2;
   *carry = plane.w & c3;
-  return plane ^ (uint4)(c0, c1, c2, c3);
+  return plane ^ VECTOR_4(uint, c0, c1, c2, c3);
 }
 
 // Four planes to counts: nibble j of word k of the result is the count of channel 4 j + k.
 uint4 transpose_nibble(uint4 plane) {
-  const uint4 k = (uint4)(0, 1, 2, 3);
+  const uint4 k = VECTOR_4(uint, 0, 1, 2, 3);
   const uint4 ones = (uint4)(0x11111111u);
   return ((plane.xxxx >> k) & ones) + (((plane.yyyy >> k) & ones) << 1) + (((plane.zzzz >> k) & ones) << 2) +
          (((plane.wwww >> k) & ones) << 3);
@@ -50,7 +50,7 @@ uint4 transpose_nibble(uint4 plane) {
   (NIBBLE_AT(0, j) + NIBBLE_AT(1, j) + NIBBLE_AT(2, j) + NIBBLE_AT(3, j) + NIBBLE_AT(4, j) + \
    NIBBLE_AT(5, j) + NIBBLE_AT(6, j) + NIBBLE_AT(7, j))
 #endif
-#define FINISH_QUAD(j, a) packed += finish4(COUNTS_AT(j), row, pixel, 32 * word + 4 * (j) SINK_ARGS) << (4 * (j));
+#define FINISH_QUAD(j, a) packed += finish4(COUNTS_AT(j), table, entries, pixel, 32 * word + 4 * (j) SINK_ARGS) << (4 * (j));
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise2d(
     int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
@@ -59,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise
   if (item >= end_pixel * OUT_WORDS) return;
   const int pixel = item / OUT_WORDS, word = item % OUT_WORDS;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
-  __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;
+  const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;
   uint4 planes[PLANE_NIBBLES];
   REPEAT(PLANE_NIBBLES, CLEAR_NIBBLE, 0)
   for (int ky = 0; ky < KERNEL_H; ++ky) {
@@ -67,14 +67,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise
     for (int kx = 0; kx < KERNEL_W; ++kx) {
       const int in_x = TAP_X(x, kx);
       const int inside = INSIDE(in_y, in_x);
-      const uint found = image[inside ? (in_y * IN_W + in_x) * IN_WORDS : 0];
+      const uint found = input[image + (inside ? (in_y * IN_W + in_x) * IN_WORDS : 0)];
       uint carry = (inside ? found : PAD_WORD(word)) ^ weights[(ky * KERNEL_W + kx) * IN_WORDS + word];
       REPEAT(PLANE_NIBBLES, ADD_TO_NIBBLE, 0)
     }
   }
   REPEAT(PLANE_NIBBLES, TRANSPOSE_NIBBLE, 0)
-  __global const int* row = TABLE_ROW(table, borders, y, x);
+  const int entries = TABLE_ENTRIES(borders, y, x);
   uint packed = 0;
   REPEAT(8, FINISH_QUAD, 0)
-  store_bits32(pixel, 32 * word, packed SINK_ARGS);
+  store_word(pixel, 32 * word, packed SINK_ARGS);
 }

@@ -4,7 +4,7 @@
 // @in       [pixels of the batch][OUT_C] float or half
 // @out      PLANES maps [pixels of the batch][OUT_WORDS] uint, the lowest bit first; other arguments are not used
 // @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items per group, over words
 // @ref      BIT_PLANES   @source own
 #include "common/values.clh"
 

@@ -2,11 +2,11 @@
 // @math     out bit CHANNEL_OFFSET + c = in bit c, c < IN_C
 // @args     int first_pixel, int end_pixel, uint* input, uint* bits
 // @geometry global = (roundup(pixels*(IN_WORDS + 1), GROUP_SIZE)), local = (GROUP_SIZE)
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over output words
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items per group, over output words
 // @ref      CONCAT of BIT   @source own
 //
-// One launch an operand, in their order. Each clears the bits above its operand, which are tail bits after the last launch; the
-// next one adds its own to them in the word that two operands share.
+// One launch per operand, in their order. Each clears the bits above its operand, which are tail bits after the last
+// launch; the next one adds its own to them in the word that two operands share.
 
 #define SHIFT (CHANNEL_OFFSET % 32)
 #define TOUCHED_WORDS ((SHIFT + IN_C + 31) / 32)
@@ -17,13 +17,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bit
   const int item = first_pixel * TOUCHED_WORDS + (int)get_global_id(0);
   if (item >= end_pixel * TOUCHED_WORDS) return;
   const int pixel = item / TOUCHED_WORDS, i = item % TOUCHED_WORDS;
-  __global const uint* from = input + pixel * IN_WORDS;
-  __global uint* to = bits + pixel * OUT_WORDS + CHANNEL_OFFSET / 32 + i;
+  const int from = pixel * IN_WORDS + i, to = pixel * OUT_WORDS + CHANNEL_OFFSET / 32 + i;
 #if SHIFT == 0
-  *to = from[i];
+  bits[to] = input[from];
 #else
-  const uint low = i > 0 ? from[i - 1] >> (32 - SHIFT) : *to;
-  const uint high = i < IN_WORDS ? from[i] << SHIFT : 0u;
-  *to = low | high;
+  const uint low = i > 0 ? input[from - 1] >> (32 - SHIFT) : bits[to];
+  const uint high = i < IN_WORDS ? input[from] << SHIFT : 0u;
+  bits[to] = low | high;
 #endif
 }

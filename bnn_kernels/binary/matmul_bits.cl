@@ -1,4 +1,4 @@
-// @kernel   matmul_bits   the product of two maps of bits, group by group: a pixel and four results a work-item
+// @kernel   matmul_bits   the product of two maps of bits, group by group: a pixel and four results per work-item
 // @math     values[p][g N + n] = K - 2 popcount(input[p] ^ factor[n]) over the K bits of group g
 // @args     int first_pixel, int end_pixel, uint* input, uint* factor, void* values
 // @geometry global = (roundup(pixels * ceil(OUT_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
@@ -18,20 +18,19 @@ __kernel void matmul_bits(int first_pixel, int end_pixel, __global const uint* r
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
   if (pixel >= end_pixel) return;
-  __global const uint* row = input + pixel * IN_WORDS;
   float sum[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     // Channels beyond the last one repeat it; their results go nowhere.
     const int c = min(channel + i, OUT_C - 1), first = c / GROUP_OUT_C * DEPTH;
-    __global const uint* column = factor + (PIXEL_IMAGE(pixel) * GROUP_OUT_C + c % GROUP_OUT_C) * IN_WORDS;
+    const int column = (PIXEL_IMAGE(pixel) * GROUP_OUT_C + c % GROUP_OUT_C) * IN_WORDS;
     uint d = 0;
     for (int k = 0; k < DEPTH; k += 32) {
       const int count = min(32, DEPTH - k);
-      d += popcount(read_bits(row, first + k, count) ^ read_bits(column, first + k, count));
+      d += popcount(read_bits(input, pixel * IN_WORDS, first + k, count) ^ read_bits(factor, column, first + k, count));
     }
     sum[i] = (float)(DEPTH - 2 * (int)d);
   }
-  const float4 result = (float4)(sum[0], sum[1], sum[2], sum[3]);
+  const float4 result = VECTOR_4(float, sum[0], sum[1], sum[2], sum[3]);
   store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, result);
 }

@@ -2,7 +2,7 @@
 // @math     bit = acc >= T[c]
 // @args     int first_pixel, int end_pixel, int* accumulators, int* thresholds, uint* bits
 // @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items per group, over words
 // @requires THRESHOLD
 // @ref      BINARY_CONV2D   @source PhoneBit VI-B (separate packing, after bconv2d_accumulate)
 
@@ -14,8 +14,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void pack_thres
   if (item >= end_pixel * OUT_WORDS) return;
   const int channel = item % OUT_WORDS * 32;
   const int channels = min(32, OUT_C - channel);
-  __global const int* from = accumulators + item / OUT_WORDS * OUT_C + channel;
+  const int from = item / OUT_WORDS * OUT_C + channel;
   uint packed = 0;
-  for (int i = 0; i < channels; ++i) packed += from[i] >= thresholds[channel + i] ? 1u << i : 0u;
+  for (int i = 0; i < channels; ++i) packed += accumulators[from + i] >= thresholds[channel + i] ? 1u << i : 0u;
   bits[item] = packed;
 }

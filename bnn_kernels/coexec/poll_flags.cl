@@ -1,14 +1,15 @@
-// @kernel   poll_flags   the device's side of a meeting: it tells the host where it is, then waits for the host
+// @kernel   poll_flags   the device's side of a synchronization point: it tells the host where it is, then waits for the host
 // @math     flags[GPU] = reached; until flags[CPU] >= awaited; flags[TIMED_OUT] = 1 after so many spins
 // @args     atomic_int* flags, int reached, int awaited, int spins
 // @geometry global = (1), local = (1)
 // @requires fine-grained shared virtual memory with atomics; OpenCL C 2.0, or 3.0 with acquire and release
 // @ref      none: it is no layer   @source fine-grained co-execution, section 4
 //
-// In an in-order queue this kernel stands between what the host waits for and what waits for the host: no command ends and
-// none is enqueued at the meeting. Both values only ever grow; what the CPU has reached is not waited for.
+// In an in-order queue this kernel stands between what the host waits for and what waits for the host: no command ends,
+// and none is enqueued, at the synchronization point. Both counters are monotonic, so waiting for a value already
+// reached returns at once.
 //
-// Words that different sides write lie a cache line apart. After a time-out no later meeting waits: the host looks at
+// Words that different sides write lie a cache line apart. After a time-out no later point waits: the host looks at
 // flags[TIMED_OUT] before it believes any result.
 #define GPU 0
 #define CPU 16

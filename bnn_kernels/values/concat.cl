@@ -1,4 +1,4 @@
-// @kernel   concat   copies one operand's channels to their place in the joined pixels; one launch an operand
+// @kernel   concat   copies one operand's channels to their place in the joined pixels; one launch per operand
 // @math     values[pixel][CHANNEL_OFFSET + c] = input[pixel][c]
 // @args     int first_pixel, int end_pixel, void* input, void* values
 // @geometry global = (roundup(pixels * ceil(IN_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)

@@ -2,18 +2,18 @@
 // @math     sum over taps and input channels of x * w: one chain of fma in (kh, kw, cin) order from 0, padded taps as +0
 // @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0; half where ARITHMETIC is 1
-// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(roundup(channels, CHANNEL_UNIT) / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,2,4,8} = 2   output pixels a work-item
-// @tune     TILE_FILTERS {4,8,16} = 8   output channels a work-item
+// @tune     TILE_PIXELS {1,2,4,8} = 2   output pixels per work-item
+// @tune     TILE_FILTERS {4,8,16} = 8   output channels per work-item
 // @tune     ARITHMETIC {0,1} = 0   1: half multiply-adds in chains of 16, added up as float: tolerance
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires GROUPS == 1; TILE_FILTERS >= 8 where HAS_BITS; ARITHMETIC 1: cl_khr_fp16 and IN_C % 4 == 0
 // @ref      CONV2D of float values   @source own
 //
-// Neighbouring work-items hold neighbouring filters of the same pixels: they read weights and write results contiguously,
-// and share what they read of the map.
+// Neighbouring work-items hold neighbouring filters of the same pixels: they read weights and write results
+// contiguously, and share what they read of the map.
 #if ARITHMETIC
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
@@ -25,7 +25,7 @@
 #if ARITHMETIC
 typedef half4 Vector;
 #if INPUT_HALF
-#define LOAD_FOUR_INPUTS(index) (((__global const half4*)input)[(index) / 4])
+#define LOAD_FOUR_INPUTS(index) LOAD_HALVES(input, index)
 #else
 #define LOAD_FOUR_INPUTS(index) convert_half4(LOAD_VALUE4(0, input, index))
 #endif
@@ -41,12 +41,12 @@ typedef float4 Vector;
 #endif
 #define FILTER_QUADS ((OUT_C + 3) / 4)
 
-// One input channel of all pixels meets its weights.
+// Products of one input channel of all pixels.
 #define ADD_CHANNEL(component)                                                                                  \
   {                                                                                                             \
     Vector weight[TILE_VECTORS];                                                                                \
-    _Pragma("unroll") for (int v = 0; v < TILE_VECTORS; v++) weight[v] = filters[quad[v]];                      \
-    filters += FILTER_QUADS;                                                                                    \
+    _Pragma("unroll") for (int v = 0; v < TILE_VECTORS; v++) weight[v] = weights[filter_at + quad[v]];          \
+    filter_at += FILTER_QUADS;                                                                                  \
     _Pragma("unroll") for (int p = 0; p < TILE_PIXELS; p++) {                                                   \
       _Pragma("unroll") for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] =                                      \
           MULTIPLY_ADD((Vector)(x[p] component), weight[v], sum[p][v]);                                         \
@@ -54,13 +54,14 @@ typedef float4 Vector;
   }
 
 __kernel void conv2d_f32(
-    int first_pixel, int end_pixel, __global const void* restrict input, __global const void* restrict weights SINK_PARAMS) {
+    int first_pixel, int end_pixel, __global const void* restrict input, __global const Vector* restrict weights SINK_PARAMS) {
+  SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
   const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
   const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= end_pixel) return;
+  if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
-  __global const Vector* filters = (__global const Vector*)weights;
+  int filter_at = 0;
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
   int quad[TILE_VECTORS];
 #pragma unroll
@@ -134,12 +135,15 @@ __kernel void conv2d_f32(
     }
   }
 
+#if ARITHMETIC
+#define RESULTS whole
+#else
+#define RESULTS sum
+#endif
+  uint packed[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-#if ARITHMETIC
-    if (pixel0 + p < end_pixel) finish_tile(whole[p], pixel0 + p, filter0 SINK_ARGS);
-#else
-    if (pixel0 + p < end_pixel) finish_tile(sum[p], pixel0 + p, filter0 SINK_ARGS);
-#endif
+    packed[p] = pixel0 + p < end_pixel ? finish_tile(RESULTS[p], pixel0 + p, filter0 SINK_ARGS) : 0;
   }
+  STORE_TILES(TILE_PIXELS, pixel0, filter0, packed)
 }

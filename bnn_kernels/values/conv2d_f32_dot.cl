@@ -4,10 +4,10 @@
 // @weights  as in the file: float [OUT_C][KERNEL_H*KERNEL_W*IN_C]
 // @geometry global = (SPLIT * ceil(channels / TILE_FILTERS), ceil(pixels / TILE_PIXELS)), local = (SPLIT, 1)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,2,4} = 1   output pixels a group
-// @tune     TILE_FILTERS {8,16} = 8   output channels a group
+// @tune     TILE_PIXELS {1,2,4} = 1   output pixels per group
+// @tune     TILE_FILTERS {8,16,32} = 8   output channels per group
 // @tune     SPLIT {16,32,64,128} = 64   lanes that share a sum
-// @requires GROUPS == 1
+// @requires GROUPS == 1; TILE_FILTERS >= min(32, OUT_C) where HAS_BITS
 // @ref      CONV2D of float values   @source PhoneBit VI ("dot" in the last layer)
 //
 // A window falls into runs that are contiguous in the map and in the weights: all of it for 1x1 and dense layers, rows
@@ -111,11 +111,7 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
     for (int f = 0; f < TILE_FILTERS; f++) {
       packed |= sink1(shared[p * TILE_FILTERS + f][0], pixel0 + p, filter0 + f SINK_ARGS) << f;
     }
-#if TILE_FILTERS == 8
-    store_bits8(pixel0 + p, filter0, packed SINK_ARGS);
-#else
-    store_bits16(pixel0 + p, filter0, packed SINK_ARGS);
-#endif
+    store_word(pixel0 + p, filter0, packed SINK_ARGS);
   }
 #else
   for (int i = lane; i < SUMS; i += SPLIT) {

@@ -4,10 +4,10 @@
 // @weights  mma of halves
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
-// @tune     TILE_FILTERS {16,32,64} = 64   filters a warp
-// @tune     WARPS {1,2,4,8} = 4   warps a group that have pixels of their own
-// @tune     SPLIT {1,2,4,8} = 1   warps that share a window; their sums meet in local memory
+// @tune     TILE_PIXELS {16,32,64} = 32   output pixels per warp
+// @tune     TILE_FILTERS {16,32,64} = 64   filters per warp
+// @tune     WARPS {1,2,4,8} = 4   warps per group that have pixels of their own
+// @tune     SPLIT {1,2,4,8} = 1   warps that share a window; their sums are added up in local memory
 // @requires nvidia, compute capability 8.0; GROUPS = 1; weights stored in 16 or 8 bits; TILE_FILTERS >= 32 where HAS_BITS;
 //     TILE_PIXELS * TILE_FILTERS <= 2048; WARPS * SPLIT <= 8; SPLIT > 1: WARPS * SPLIT * TILE_PIXELS * TILE_FILTERS <= 4096;
 //     PADDED: KERNEL_H, KERNEL_W <= 15; at most 3584 places (below)
@@ -18,8 +18,9 @@
 #include "common/window.clh"
 #include "common/mma.clh"
 
-// Rows are output pixels, columns filters, as in bconv2d_mma.cl: a lane has the sums of TILE_CHANNELS neighbouring channels
-// of ROWS pixels that lie eight apart. It reads eight neighbouring elements of each chunk of 32, for two multiplications.
+// Rows are output pixels, columns filters, as in bconv2d_mma.cl: a lane has the sums of TILE_CHANNELS neighbouring
+// channels of ROWS pixels that lie eight apart. It reads eight neighbouring elements of each chunk of 32, for two
+// multiplications.
 #define ROWS (TILE_PIXELS / 8)
 #define BLOCKS (TILE_FILTERS / 8)
 #define WINDOW (KERNEL_H * KERNEL_W * IN_C)
@@ -173,6 +174,6 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void conv2d
       results[k] = SUMS_OF(i, k);
 #endif
     }
-    finish_tile(results, pixel, channel SINK_ARGS);
+    store_lane_bits(TILE_CHANNELS, pixel, channel, finish_tile(results, pixel, channel SINK_ARGS) SINK_ARGS);
   }
 }

@@ -5,15 +5,16 @@
 // @geometry global = (GROUP_SIZE * (ceil(pixels / OUT_W) + 1) * ceil(OUT_W * GROUP_FILTERS / (TILE_PIXELS * 8 * GROUP_SIZE)), ceil(channels / GROUP_FILTERS)), local = (GROUP_SIZE, 1)
 // @channels GROUP_FILTERS
 // @tune     TILE_PIXELS {4,7,8} = 7   output pixels of a row that a work-item computes in 8 channels
-// @tune     GROUP_FILTERS {16,32,64} = 32   output channels a group
+// @tune     GROUP_FILTERS {16,32,64} = 32   output channels per group
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {32,64,128,256} = 64
-// @requires GROUPS == 1; DILATION_W == 1; RUN <= 96 (below); 8 * (KERNEL_W * IN_C * GROUP_FILTERS + MAP_RUN + 3) bytes of local memory
+// @requires GROUPS == 1; GROUP_FILTERS >= 32 where HAS_BITS; DILATION_W == 1; RUN <= 96 (below); 8 * (KERNEL_W * IN_C * GROUP_FILTERS + MAP_RUN + 3) bytes of local memory
 // @ref      CONV2D of float values   @source own
 //
-// A row of a window is one run of the map, and those of neighbouring pixels overlap: a work-item loads the run under all its
-// pixels into registers once a window row, so that a product needs no load but a share of one of weights. Both come through
-// local memory, where a group has neighbouring pixels of one row; the next window row's are on their way during the sums of one.
+// A row of a window is one run of the map, and those of neighbouring pixels overlap: a work-item loads the run under
+// all its pixels into registers once per window row, so that a product needs no load but a share of one of weights.
+// Both come through local memory, where a group has neighbouring pixels of one row; the next window row's are on their
+// way during the sums of one.
 #define TILE_CHANNELS 8
 #include "common/sink.clh"
 #include "common/channels.clh"
@@ -28,8 +29,10 @@
 #define GROUP_QUADS (GROUP_FILTERS / 4)
 #define FILTER_QUADS ((OUT_C + 3) / 4)
 
-// A window row of the map under the group's pixels, and its weights as float4: [ROW_TAPS][TILE_VECTORS][LANES], so that the
-// lanes read neighbours. Work-item i moves elements i, i + GROUP_SIZE, ...; filters beyond the last one repeat it.
+// A window row of the map under the group's pixels, and its weights as float4: [ROW_TAPS][TILE_VECTORS][LANES], so that
+// the lanes read neighbours. Work-item i moves elements i, i + GROUP_SIZE, ...; filters beyond the last one repeat it.
+// Rows of the first and the last pixels may be parts, and runs may reach over the end of a row.
+#define IS_MINE(p) (pixel0 + (p) >= first_pixel && pixel0 + (p) < end_pixel && x + (p) < OUT_W)
 #define MAP_RUN ((GROUP_PIXELS - 1) * STEP + ROW_TAPS)
 #define ROW_QUADS (ROW_TAPS * GROUP_QUADS)
 #define SHARE(count) (((count) + GROUP_SIZE - 1) / GROUP_SIZE)
@@ -53,7 +56,7 @@
 #define STAGE_ROW(ky)                                                      \
   _Pragma("unroll") for (int j = 0; j < SHARE(MAP_RUN); j++) {             \
     const int i = item + j * GROUP_SIZE;                                   \
-    if (HOLDS(i, MAP_RUN)) ((__local float*)map[(ky) % 2])[i] = next_map[j]; \
+    if (HOLDS(i, MAP_RUN)) map[(ky) % 2][i] = next_map[j];              \
   }                                                                        \
   _Pragma("unroll") for (int j = 0; j < SHARE(ROW_QUADS); j++) {           \
     const int i = item + j * GROUP_SIZE;                                   \
@@ -65,7 +68,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
     int first_pixel, int end_pixel, __global const void* restrict input,
     __global const float4* restrict weights SINK_PARAMS) {
   __local float4 filters[2][ROW_QUADS];
-  __local float4 map[2][(MAP_RUN + 3) / 4];
+  __local float map[2][MAP_RUN];
+  SHARED_TILES(TILE_PIXELS)
   const int item = get_local_id(0), lane = item % LANES, group = get_group_id(0);
   const int group_channel = FIRST_CHANNEL + (int)get_group_id(1) * GROUP_FILTERS;
   const int channel = group_channel + lane * TILE_CHANNELS;
@@ -86,10 +90,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   STAGE_ROW(0)
   for (int ky = 0; ky < KERNEL_H; ky++) {
     if (ky + 1 < KERNEL_H) FETCH_ROW(ky + 1)
-    __local const float* from = (__local const float*)map[ky % 2] + item / LANES * (TILE_PIXELS * STEP);
+    const int from = item / LANES * (TILE_PIXELS * STEP);
     float run[RUN];
 #pragma unroll
-    for (int i = 0; i < RUN; i++) run[i] = from[i];
+    for (int i = 0; i < RUN; i++) run[i] = map[ky % 2][from + i];
 #pragma unroll
     for (int k = 0; k < ROW_TAPS; k++) {
 #pragma unroll
@@ -103,10 +107,20 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
       STAGE_ROW(ky + 1)
     }
   }
-  if (channel >= END_CHANNEL) return;
+  uint packed[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
     const int pixel = pixel0 + p;
-    if (pixel >= first_pixel && pixel < end_pixel && x + p < OUT_W) finish_tile(sum[p], pixel, channel SINK_ARGS);
+    packed[p] = IS_MINE(p) && channel < END_CHANNEL ? finish_tile(sum[p], pixel, channel SINK_ARGS) : 0;
+  }
+#define RUN_WORDS (TILE_PIXELS * TILE_WORDS)
+#pragma unroll
+  for (int p = 0; p < TILE_PIXELS; p++) {
+    PUT_BITS(IS_MINE(p) && channel < END_CHANNEL, RUN_WORDS, WORD_OF(p), SHARE_OF_WORD, pixel0 + p, channel, packed[p])
+  }
+  WAIT_FOR_BITS
+#pragma unroll
+  for (int p = 0; p < TILE_PIXELS; p++) {
+    STORE_WORD(IS_MINE(p) && channel < END_CHANNEL, RUN_WORDS, WORD_OF(p), SHARE_OF_WORD, pixel0 + p, channel)
   }
 }

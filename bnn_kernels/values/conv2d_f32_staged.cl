@@ -4,21 +4,22 @@
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0
 // @geometry global = (GROUP_SIZE * ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,4,8,16,32,64} = 4   output pixels a group
-// @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
+// @tune     TILE_PIXELS {1,4,8,16,32,64} = 4   output pixels per group
+// @tune     TILE_FILTERS {8,16,32} = 8   output channels per group
 // @tune     LANE_FILTERS {1,4} = 1   neighbouring channels whose sums a lane holds
 // @tune     CHUNK {32,64,128,256} = 128   elements of K staged at a time
 // @tune     AHEAD {1,2,4} = 1   chunks of weights that are on their way
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {64,128,256} = 128
-// @requires GROUPS == 1; no padding; the window is one run of the map: 1x1, or rows as wide as the map without dilation;
+// @requires GROUPS == 1; TILE_FILTERS >= min(32, OUT_C) where HAS_BITS; no padding; the window is one run of the map: 1x1, or rows as wide as the map without dilation;
 //           8 * CHUNK * (TILE_PIXELS + TILE_FILTERS) + 4 * TILE_PIXELS * TILE_FILTERS bytes of local memory
 // @ref      CONV2D of float values   @source own
 //
-// A sum in the CPU's order is a chain of K dependent multiply-adds, and few pixels make few chains. conv2d_f32 waits for
-// memory between the links; here all lanes of a group, also those without a chain, load chunk i + 1 into registers before the
-// chains run over chunk i, so memory is waited for once a chunk, behind the chains. Two buffers need one barrier a chunk.
-// Where a chunk's chains take less time than a load of weights, AHEAD chunks of those are on their way.
+// A sum in the CPU's order is a chain of K dependent multiply-adds, and few pixels make few chains. conv2d_f32 waits
+// for memory between the links; here all lanes of a group, also those without a chain, load chunk i + 1 into registers
+// before the chains run over chunk i, so memory is waited for once per chunk, after the chains. Two buffers need one
+// barrier per chunk. Where a chunk's chains take less time than a load of weights, AHEAD chunks of those are on their
+// way.
 #define TILE_CHANNELS TILE_FILTERS
 #include "common/sink.clh"
 #include "common/channels.clh"
@@ -28,9 +29,9 @@
 #define CHUNKS ((WINDOW + CHUNK - 1) / CHUNK)
 #define FILTER_QUADS ((OUT_C + 3) / 4)
 
-// A chunk as float4: inputs [TILE_PIXELS][CHUNK / 4], weights [CHUNK][TILE_FILTERS / 4]. Lane i of a group moves quads i,
-// i + GROUP_SIZE, ... and holds the results i, i + GROUP_SIZE, ... of [TILE_PIXELS][FILTER_LANES], LANE_FILTERS sums each. Four
-// share what a lane reads of the map, and one read of weights.
+// A chunk as float4: inputs [TILE_PIXELS][CHUNK / 4], weights [CHUNK][TILE_FILTERS / 4]. Lane i of a group moves quads
+// i, i + GROUP_SIZE, ... and holds the results i, i + GROUP_SIZE, ... of [TILE_PIXELS][FILTER_LANES], LANE_FILTERS sums
+// each. Four share what a lane reads of the map, and one read of weights.
 #define RUN_QUADS (CHUNK / 4)
 #define INPUT_QUADS (TILE_PIXELS * RUN_QUADS)
 #define WEIGHT_QUADS (CHUNK * TILE_VECTORS)
@@ -48,14 +49,13 @@ typedef float Sums;
 #endif
 
 // Element k of the chunk: a component of the inputs and row k of the weights.
-#define ADD_ELEMENT(k, component)                                                    \
-  _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                  \
-    sum[r] = MULTIPLY_ADD((Sums)(x[r] component), filter[(k) * FILTER_LANES], sum[r]); \
+#define ADD_ELEMENT(k, component)                                                                             \
+  _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                                           \
+    sum[r] = MULTIPLY_ADD((Sums)(x[r] component), weights[(k) * FILTER_LANES + lane % FILTER_LANES], sum[r]); \
   }
 
 // Links 0 to count - 1 of a chunk for all sums of a lane.
 void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* weights, int lane, int count) {
-  __local const Sums* filter = weights + lane % FILTER_LANES;
 #pragma unroll 16
   for (int quad = 0; quad < count / 4; quad++) {
     float4 x[LANE_SHARE(RESULTS)];
@@ -67,11 +67,11 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
     ADD_ELEMENT(4 * quad + 3, .w)
   }
 #if WINDOW % 4 != 0
-  // Not four with zeros behind the window: adding 0 would make +0 of a sum of -0.
+  // Not four with zeros after the window: adding 0 would make +0 of a sum of -0.
   for (int k = count / 4 * 4; k < count; k++) {
     float x[LANE_SHARE(RESULTS)];
 #pragma unroll
-    for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = ((__local const float*)inputs)[RESULT_PIXEL(r) * CHUNK + k];
+    for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = LOCAL_AS(float, inputs)[RESULT_PIXEL(r) * CHUNK + k];
     ADD_ELEMENT(k, )
   }
 #endif
@@ -83,7 +83,7 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
     _Pragma("unroll") for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {                                               \
       const int i = lane + j * GROUP_SIZE, k = (chunk) * CHUNK + i / TILE_VECTORS;                                       \
       const int is_read = LANE_HOLDS(i, WEIGHT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);                            \
-      quads[j] = is_read ? ((__global const float4*)weights)[k * FILTER_QUADS + filter_at[j]] : (float4)(0.0f);          \
+      quads[j] = is_read ? weights[k * FILTER_QUADS + filter_at[j]] : (float4)(0.0f);          \
     }                                                                                                                    \
   }
 
@@ -101,7 +101,7 @@ uint finish_sums(Sums sums, int pixel, int channel SINK_PARAMS) {
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32_staged(
     int first_pixel, int end_pixel, __global const void* restrict input,
-    __global const float* restrict weights SINK_PARAMS) {
+    __global const float4* restrict weights SINK_PARAMS) {
   __local float4 inputs[2][INPUT_QUADS], filters[2][WEIGHT_QUADS];
   const int lane = get_local_id(0);
   const int pixel0 = first_pixel + (int)get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
@@ -146,7 +146,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
       }
       if (step > 0 && step <= CHUNKS && LANE_HOLDS(lane, RESULTS) && HAS_PIXEL(RESULT_PIXEL(0))) {
         const int count = WINDOW % CHUNK == 0 ? CHUNK : min(WINDOW - (step - 1) * CHUNK, CHUNK);
-        run_chains(sum, inputs[(step - 1) % 2], (__local const Sums*)filters[(step - 1) % 2], lane, count);
+        run_chains(sum, inputs[(step - 1) % 2], LOCAL_AS(Sums, filters[(step - 1) % 2]), lane, count);
       }
       if (step < CHUNKS) {
 #pragma unroll
@@ -182,7 +182,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   for (int p = lane; p < pixels; p += GROUP_SIZE) {
     uint packed = 0;
     for (int f = 0; f < FILTER_LANES; f++) packed |= bit[p * FILTER_LANES + f];
-    store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);
+    store_word(pixel0 + p, filter0, packed SINK_ARGS);
   }
 #endif
 }

@@ -2,16 +2,16 @@
 // @math     acc = sum w * (INPUT_MUL x + INPUT_ADD) over taps inside the map; THRESHOLD: bit = acc >= table[c]
 // @args     int first_pixel, int end_pixel, uchar* input, uint* weights, int* table, SINK
 // @weights  canonical
-// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(roundup(channels, CHANNEL_UNIT) / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
-// @tune     TILE_FILTERS {4,8,16,32} = 8   output channels a work-item
+// @tune     TILE_PIXELS {1,2,4} = 2   output pixels per work-item
+// @tune     TILE_FILTERS {4,8,16,32} = 8   output channels per work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires TILE_FILTERS >= 8 where HAS_BITS or THRESHOLD
 // @ref      CONV2D of u8   @source own
 //
-// The value of a tap is made once and used by all filters; padded taps are 0 after INPUT_ADD. Where no sum can reach 2^24
-// sums are floats: exact in any order, and multiply-adds run at full rate everywhere, which integer ones do not.
+// The value of a tap is made once and used by all filters; padded taps are 0 after INPUT_ADD. Where no sum can reach
+// 2^24 sums are floats: exact in any order, and multiply-adds run at full rate everywhere, which integer ones do not.
 #define TILE_CHANNELS TILE_FILTERS
 #include "common/sink.clh"
 #include "common/channels.clh"
@@ -35,7 +35,7 @@ typedef int Sum;
 
 #define TAP_VALUE(place, c) \
   (IS_PADDED(place) ? (Sum)0 : (Sum)input[READABLE(place) + (c)] * (Sum)(INPUT_MUL) + (Sum)(INPUT_ADD))
-#if OUT_C % TILE_FILTERS == 0
+#if !HAS_OVERHANG
 #define FILTER(f) (filter0 + (f))
 #else
 #define FILTER(f) min(filter0 + (f), OUT_C - 1)
@@ -44,10 +44,11 @@ typedef int Sum;
 __kernel void conv2d_u8_direct(
     int first_pixel, int end_pixel, __global const uchar* restrict input, __global const uint* restrict weights,
                                __global const int* restrict table SINK_PARAMS) {
+  SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
   const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
   const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= end_pixel) return;
+  if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
 #pragma unroll
@@ -101,21 +102,21 @@ __kernel void conv2d_u8_direct(
     }
   }
 
+  uint packed[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    if (pixel0 + p >= end_pixel) break;
 #ifdef THRESHOLD
-    uint packed = 0;
+    packed[p] = 0;
 #pragma unroll
-    for (int f = 0; f < TILE_FILTERS; f++) packed |= (int)sum[p][f] >= table[filter0 + f] ? 1u << f : 0u;
-    store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);
+    for (int f = 0; f < TILE_FILTERS; f++) packed[p] |= (int)sum[p][f] >= table[filter0 + f] ? 1u << f : 0u;
 #else
     float4 results[TILE_VECTORS];
 #pragma unroll
     for (int v = 0; v < TILE_VECTORS; v++) {
-      results[v] = (float4)(sum[p][4 * v], sum[p][4 * v + 1], sum[p][4 * v + 2], sum[p][4 * v + 3]);
+      results[v] = VECTOR_4(float, sum[p][4 * v], sum[p][4 * v + 1], sum[p][4 * v + 2], sum[p][4 * v + 3]);
     }
-    finish_tile(results, pixel0 + p, filter0 SINK_ARGS);
+    packed[p] = pixel0 + p < end_pixel ? finish_tile(results, pixel0 + p, filter0 SINK_ARGS) : 0;
 #endif
   }
+  STORE_TILES(TILE_PIXELS, pixel0, filter0, packed)
 }

@@ -5,9 +5,9 @@
 // @weights  mma of bytes
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), ceil(channels / TILE_FILTERS)), local = (32 * WARPS, 1)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
-// @tune     TILE_FILTERS {16,32,64} = 32   filters a warp
-// @tune     WARPS {1,2,4} = 2   warps a group
+// @tune     TILE_PIXELS {16,32,64} = 32   output pixels per warp
+// @tune     TILE_FILTERS {16,32,64} = 32   filters per warp
+// @tune     WARPS {1,2,4} = 2   warps per group
 // @requires nvidia, compute capability 8.0; GROUPS == 1; DILATION_W == 1; KERNEL_W * IN_C >= 8;
 //     TILE_PIXELS * TILE_FILTERS <= 2048; TILE_FILTERS >= 32 where HAS_BITS or THRESHOLD
 // @ref      CONV2D of u8   @source own
@@ -18,13 +18,13 @@
 #include "common/window.clh"
 #include "common/mma.clh"
 
-// Rows are output pixels, columns filters, as in bconv2d_mma.cl: a lane has the sums of TILE_CHANNELS neighbouring channels of
-// ROWS pixels that lie eight apart. It reads eight neighbouring bytes of each chunk of 32.
+// Rows are output pixels, columns filters, as in bconv2d_mma.cl: a lane has the sums of TILE_CHANNELS neighbouring
+// channels of ROWS pixels that lie eight apart. It reads eight neighbouring bytes of each chunk of 32.
 #define ROWS (TILE_PIXELS / 8)
 #define BLOCKS (TILE_FILTERS / 8)
 
-// A row of the window is one run of bytes, in octets. The last octet ends with the run: what the octet before it has as well,
-// has weights of 0, and nothing outside of the row is read.
+// A row of the window is one run of bytes, in octets. The last octet ends with the run: what the octet before it has as
+// well, has weights of 0, and nothing outside of the row is read.
 #define RUN (KERNEL_W * IN_C)
 #define RUN_OCTETS ((RUN + 7) / 8)
 #define OCTETS (KERNEL_H * RUN_OCTETS)
@@ -118,8 +118,11 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, 1, 1))) void conv2d_u8_
   for (int i = 0; i < ROWS; ++i) {
     const int pixel = warp_pixel + 8 * i + row;
     if (pixel >= end_pixel || channel >= END_CHANNEL) continue;
+#ifdef THRESHOLD
     uint packed = 0;
+#else
     float4 results[TILE_VECTORS];
+#endif
 #pragma unroll
     for (int k = 0; k < TILE_VECTORS; ++k) {
       int4 acc = INPUT_MUL * QUAD_OF(sums[i / 2], i, k);
@@ -133,10 +136,9 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, 1, 1))) void conv2d_u8_
       results[k] = convert_float4(acc);
 #endif
     }
-#ifdef THRESHOLD
-    store_tile_bits(pixel, channel, packed SINK_ARGS);
-#else
-    finish_tile(results, pixel, channel SINK_ARGS);
+#ifndef THRESHOLD
+    const uint packed = finish_tile(results, pixel, channel SINK_ARGS);
 #endif
+    store_lane_bits(TILE_CHANNELS, pixel, channel, packed SINK_ARGS);
   }
 }

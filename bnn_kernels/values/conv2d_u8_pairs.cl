@@ -2,17 +2,17 @@
 // @math     acc = sum w * (INPUT_MUL x + INPUT_ADD) over taps inside the map; THRESHOLD: bit = acc >= table[c]
 // @args     int first_pixel, int end_pixel, uchar* input, int* weights, int* table, SINK
 // @weights  signs: int [KERNEL_H*KERNEL_W*IN_C][32 * OUT_WORDS], +1 or -1; filters from OUT_C on are 0
-// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(roundup(channels, CHANNEL_UNIT) / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {2,4,8} = 4   output pixels a work-item
-// @tune     TILE_FILTERS {4,8,16,32} = 16   output channels a work-item
+// @tune     TILE_PIXELS {2,4,8} = 4   output pixels per work-item
+// @tune     TILE_FILTERS {4,8,16,32} = 16   output channels per work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires GROUPS == 1; KERNEL_W * IN_C <= 64; |INPUT_MUL x + INPUT_ADD| <= 255; TILE_FILTERS >= 8 where HAS_BITS or THRESHOLD
 // @ref      CONV2D of u8   @source own
 //
-// The values v0, v1 of a tap in two pixels make one number, v0 + v1 2^15, and one product with a weight serves both: the number is
-// below 2^23, so mad24 multiplies it. Sums of up to 64 products stay within their fields (64 * 255 < 2^14): as many rows of the
-// window as have that many taps are added up before the fields are taken apart.
+// The values v0, v1 of a tap in two pixels make one number, v0 + v1 2^15, and one product with a weight serves both:
+// the number is below 2^23, so mad24 multiplies it. Sums of up to 64 products stay within their fields (64 * 255 <
+// 2^14): as many rows of the window as have that many taps are added up before the fields are taken apart.
 #define TILE_CHANNELS TILE_FILTERS
 #include "common/sink.clh"
 #include "common/channels.clh"
@@ -35,14 +35,16 @@
 __kernel void conv2d_u8_pairs(
     int first_pixel, int end_pixel, __global const uchar* restrict input, __global const int* restrict weights,
                               __global const int* restrict table SINK_PARAMS) {
+  SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
   const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
   const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= end_pixel) return;
+  if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   // Pixels follow each other, so divisions are made once. One beyond the last repeats it; its results go nowhere.
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
-  int image = PIXEL_IMAGE(pixel0), y = PIXEL_Y(pixel0), x = PIXEL_X(pixel0);
+  const int first = min(pixel0, end_pixel - 1);
+  int image = PIXEL_IMAGE(first), y = PIXEL_Y(first), x = PIXEL_X(first);
   int4 sum[TILE_PIXELS][TILE_VECTORS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
@@ -57,7 +59,7 @@ __kernel void conv2d_u8_pairs(
 #pragma unroll
     for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] = (int4)(0);
   }
-  __global const int4* filters = (__global const int4*)(weights + filter0);
+  int filter_at = filter0;
   FOR_EACH_CHUNK(begin) {
     int4 both[PAIRS][TILE_VECTORS];
 #pragma unroll
@@ -82,8 +84,8 @@ __kernel void conv2d_u8_pairs(
         for (int c = 0; c < IN_C; c++) {
           int4 weight[TILE_VECTORS];
 #pragma unroll
-          for (int v = 0; v < TILE_VECTORS; v++) weight[v] = filters[v];
-          filters += TABLE_C / 4;
+          for (int v = 0; v < TILE_VECTORS; v++) weight[v] = LOAD_4(int, weights, filter_at + 4 * v);
+          filter_at += TABLE_C;
 #pragma unroll
           for (int q = 0; q < PAIRS; q++) {
             const int lower = mad24((int)input[from[2 * q] + c], mul[2 * q], add[q]);
@@ -104,25 +106,27 @@ __kernel void conv2d_u8_pairs(
     }
   }
 
+  uint packed[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    if (pixel0 + p >= end_pixel) break;
-    uint packed = 0;
+#ifdef THRESHOLD
+    packed[p] = 0;
+#else
     float4 results[TILE_VECTORS];
+#endif
 #pragma unroll
     for (int v = 0; v < TILE_VECTORS; v++) {
 #ifdef THRESHOLD
-      const int4 acc = sum[p][v], least = *(__global const int4*)(table + filter0 + 4 * v);
-      packed += (acc.x >= least.x ? 1u << (4 * v) : 0u) + (acc.y >= least.y ? 2u << (4 * v) : 0u) +
-                (acc.z >= least.z ? 4u << (4 * v) : 0u) + (acc.w >= least.w ? 8u << (4 * v) : 0u);
+      const int4 acc = sum[p][v], minimum = LOAD_4(int, table, filter0 + 4 * v);
+      packed[p] += (acc.x >= minimum.x ? 1u << (4 * v) : 0u) + (acc.y >= minimum.y ? 2u << (4 * v) : 0u) +
+                (acc.z >= minimum.z ? 4u << (4 * v) : 0u) + (acc.w >= minimum.w ? 8u << (4 * v) : 0u);
 #else
       results[v] = convert_float4(sum[p][v]);
 #endif
     }
-#ifdef THRESHOLD
-    store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);
-#else
-    finish_tile(results, pixel0 + p, filter0 SINK_ARGS);
+#ifndef THRESHOLD
+    packed[p] = pixel0 + p < end_pixel ? finish_tile(results, pixel0 + p, filter0 SINK_ARGS) : 0;
 #endif
   }
+  STORE_TILES(TILE_PIXELS, pixel0, filter0, packed)
 }

@@ -1,4 +1,4 @@
-// @kernel   matmul   the product of two maps, group by group: a pixel and four results a work-item
+// @kernel   matmul   the product of two maps, group by group: a pixel and four results per work-item
 // @math     values[p][g N + n] = sum over k of input[p][g K + k] factor[k][g N + n], TRANSPOSED 1: factor[n][g K + k]; one chain of fma in order from 0
 // @args     int first_pixel, int end_pixel, void* input, void* factor, void* values
 // @geometry global = (roundup(pixels * ceil(OUT_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
@@ -34,7 +34,7 @@ __kernel void matmul(int first_pixel, int end_pixel, __global const void* restri
   for (int k = 0; k < DEPTH; k++) {
 #if TRANSPOSED
     const int at = first + k;
-    const float4 b = (float4)(FACTOR(at), FACTOR(at + IN_C), FACTOR(at + 2 * IN_C), FACTOR(at + 3 * IN_C));
+    const float4 b = VECTOR_4(float, FACTOR(at), FACTOR(at + IN_C), FACTOR(at + 2 * IN_C), FACTOR(at + 3 * IN_C));
 #else
     const float4 b = load_four(FACTOR_HALF, factor, first + k * OUT_C, 4, OUT_C);
 #endif
@@ -51,7 +51,7 @@ __kernel void matmul(int first_pixel, int end_pixel, __global const void* restri
       sums[i] = fma(LOAD_VALUE(INPUT_HALF, input, left + k), FACTOR(first + k * FACTOR_STEP), sums[i]);
     }
   }
-  const float4 sum = (float4)(sums[0], sums[1], sums[2], sums[3]);
+  const float4 sum = VECTOR_4(float, sums[0], sums[1], sums[2], sums[3]);
 #endif
   store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, sum);
 }

@@ -43,7 +43,7 @@ float far_weight(float x) {
 
 float4 weights_at(float share) {
   const float rest = 1.0f - share;
-  return (float4)(far_weight(share + 1.0f), near_weight(share), near_weight(rest), far_weight(rest + 1.0f));
+  return VECTOR_4(float, far_weight(share + 1.0f), near_weight(share), near_weight(rest), far_weight(rest + 1.0f));
 }
 
 float4 mean_of(float4 a, float4 b, float4 c, float4 d, float4 weight) {

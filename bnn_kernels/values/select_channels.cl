@@ -20,7 +20,7 @@ __kernel void select_channels(
   if (pixel >= end_pixel) return;
   const int first = pixel * IN_C, last = OUT_C - 1;
   // Beyond the last channel its index is read again; what it selects is not stored.
-  const float4 v = (float4)(selected(input, first, indices[channel]), selected(input, first, indices[min(channel + 1, last)]),
+  const float4 v = VECTOR_4(float, selected(input, first, indices[channel]), selected(input, first, indices[min(channel + 1, last)]),
                             selected(input, first, indices[min(channel + 2, last)]),
                             selected(input, first, indices[min(channel + 3, last)]));
   store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, v);

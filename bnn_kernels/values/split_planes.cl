@@ -8,8 +8,10 @@
 // @requires GROUPS == 1
 // @ref      CONV2D of u8   @source PhoneBit III-B, eq. 2
 //
-// Windows are unrolled: an image's 3 channels would leave 29 bits of a word unused, its 3x3 windows leave 5. They overlap,
-// so a window that moves by less than its size is written more than once; it is read once for every tile of filters.
+// Windows are unrolled: an image's 3 channels would leave 29 bits of a word unused, its 3x3 windows leave 5. They
+// overlap, so a window that moves by less than its size is written more than once; it is read once for every tile of
+// filters.
+#include "common/dialect.clh"
 #include "common/window.clh"
 
 #define TAPS (KERNEL_H * KERNEL_W * IN_C)
@@ -21,7 +23,7 @@ __kernel void split_planes(
   const int pixel = id / WINDOW_WORDS, word = id % WINDOW_WORDS;
   if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
-  __global const uchar* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
+  const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
 
   int c = word * 32 % IN_C, kx = word * 32 / IN_C % KERNEL_W, ky = word * 32 / (IN_C * KERNEL_W);
   uint4 low_planes = (uint4)(0), high_planes = (uint4)(0);
@@ -33,7 +35,7 @@ __kernel void split_planes(
     for (int t = 0; t < 8; t++) {
       const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
       if (ky < KERNEL_H && INSIDE(in_y, in_x)) {
-        const uint value = image[(in_y * IN_W + in_x) * IN_C + c];
+        const uint value = input[image + (in_y * IN_W + in_x) * IN_C + c];
         if (t < 4) {
           low |= value << (8 * t);
         } else {
@@ -46,7 +48,8 @@ __kernel void split_planes(
         if (++kx == KERNEL_W) kx = 0, ky++;
       }
     }
-    // Its transpose, by swapping ever larger off-diagonal blocks: byte i of the result is plane i (Hacker's Delight 7-3).
+    // Its transpose, by swapping ever larger off-diagonal blocks: byte i of the result is plane i (Hacker's Delight
+    // 7-3).
     uint t = (low ^ (low >> 7)) & 0x00aa00aau;
     low ^= t ^ (t << 7);
     t = (high ^ (high >> 7)) & 0x00aa00aau;
@@ -58,13 +61,12 @@ __kernel void split_planes(
     t = (low ^ (high << 4)) & 0xf0f0f0f0u;
     low ^= t;
     high ^= t >> 4;
-    const uint4 byte = (uint4)(0, 8, 16, 24);
+    const uint4 byte = VECTOR_4(uint, 0, 8, 16, 24);
     low_planes |= ((uint4)(low) >> byte & (uint4)(0xff)) << (uint4)(t0);
     high_planes |= ((uint4)(high) >> byte & (uint4)(0xff)) << (uint4)(t0);
   }
-  __global uint4* to = (__global uint4*)planes + 2 * id;
-  to[0] = low_planes;
-  to[1] = high_planes;
+  STORE_4(uint, planes, 8 * id, low_planes);
+  STORE_4(uint, planes, 8 * id + 4, high_planes);
 #if PADDED && INPUT_ADD != 0
   planes[8 * end_pixel * WINDOW_WORDS + id] = mask;
 #endif

@@ -89,5 +89,9 @@ def trips(layer: LayerShape, kernel: str, parameters: Parameters) -> tuple[float
     bits = parameters.get("GRANULARITY", WORD_BITS * parameters.get("VECTOR_WORDS", 1))
     vectors = window * words * WORD_BITS / bits
     if kernel in ("bgemv", "bconv2d_split"):
-        return 1, 0, -(-vectors // (parameters["GROUP_SIZE"] // 8))
+        return (
+            1,
+            0,
+            -(-vectors // (parameters["GROUP_SIZE"] * parameters["TILE_FILTERS"] // WORD_BITS)),
+        )
     return 1, window, vectors

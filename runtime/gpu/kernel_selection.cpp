@@ -13,9 +13,14 @@ namespace {
 
 bool serves_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
 
-/// Work-items own whole bytes of packed bits.
+/// Work-items share words of packed bits, and store bytes of a partition.
 bool has_whole_bytes(const LayerFacts& layer, const KernelChoice& choice, const char* tile) {
   return !layer.makes_bits || choice.parameter(tile) >= 8;
+}
+
+/// For kernels whose groups do not share words.
+bool has_whole_words(const LayerFacts& layer, const KernelChoice& choice, const char* tile) {
+  return !layer.makes_bits || choice.parameter(tile) >= std::min(32, layer.shape.out_c);
 }
 
 bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
@@ -90,7 +95,8 @@ bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice
 }
 
 bool serves_float(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
-  if (choice.kernel == "conv2d_f32_dot") return !target.is_exact;
+  if (choice.kernel == "conv2d_f32_dot")
+    return !target.is_exact && has_whole_words(layer, choice, "TILE_FILTERS");
   if (choice.parameter("FUSED") == 0 && target.is_exact) return false;
   const char* const tile = choice.kernel == "depthwise_f32" ? "TILE_CHANNELS" : "TILE_FILTERS";
   return has_whole_bytes(layer, choice, tile);
@@ -134,12 +140,14 @@ bool serves_float_tile(const LayerFacts& layer, const Target& target, const Kern
   if (choice.kernel == "conv2d_f32_mma") return may_halve && serves_float_mma(layer, target, choice);
   if (choice.kernel == "conv2d_f32_run")
     return serves_run(layer.shape, target.device, choice) &&
-           (!target.is_exact || choice.parameter("FUSED") == 1);
+           (!target.is_exact || choice.parameter("FUSED") == 1) &&
+           (!layer.makes_bits || choice.parameter("GROUP_FILTERS") >= 32);
   if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
       (!may_halve || !target.device.has_half || layer.shape.in_c % 4 != 0))
     return false;
   if (choice.kernel == "conv2d_f32_staged" &&
-      (!has_windows_of_one_run(layer.shape) || staged_bytes(choice) > target.device.local_bytes))
+      (!has_windows_of_one_run(layer.shape) || staged_bytes(choice) > target.device.local_bytes ||
+       !has_whole_words(layer, choice, "TILE_FILTERS")))
     return false;
   return serves_float(layer, target, choice);
 }
@@ -166,6 +174,7 @@ PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer,
   defines.set("OUT_C", shape.out_c);
   defines.set("OUT_W", shape.out_w);
   defines.set("OUT_WORDS", cpu::words(shape.out_c));
+  defines.set("CHANNEL_UNIT", channel_unit(layer.makes_bits));
   defines.set("WINDOW_WORDS", cpu::words(shape.kernel_h * shape.kernel_w * (shape.in_c / layer.groups)));
   for (const Tunable& tunable : tunables(kernel)) {
     const char* const name = tunable.name.c_str();

@@ -149,7 +149,10 @@ Sink make_sink(const BuildContext& build, const Op& op) {
   sink.bits = op.record.bits_output;
   sink.has_channel_parts = build.has_channel_parts;
   std::string parameters, names;
+  std::string bits_parameter = ", __global uint* bits", bits_name = ", bits";
   if (sink.has_channel_parts) {
+    bits_parameter += ", __global uchar* bit_bytes";
+    bits_name += ", bit_bytes";
     sink.defines.set("CHANNEL_PARTS", 1);
     parameters = ", int first_channel, int end_channel";
     names = ", first_channel, end_channel";
@@ -158,8 +161,8 @@ Sink make_sink(const BuildContext& build, const Op& op) {
       !ops::has_type(op.traits().steps, build.model.operand(op).dtype)) {  // bits as they are
     sink.is_threshold = true;
     sink.defines.set("THRESHOLD", 1);
-    sink.defines.set("SINK_PARAMS", parameters + ", __global uint* bits");
-    sink.defines.set("SINK_ARGS", names + ", bits");
+    sink.defines.set("SINK_PARAMS", parameters + bits_parameter);
+    sink.defines.set("SINK_ARGS", names + bits_name);
     return sink;
   }
   std::string steps;
@@ -183,8 +186,8 @@ Sink make_sink(const BuildContext& build, const Op& op) {
     sink.defines.set("VALUES_HALF", build.is_half(sink.values) ? 1 : 0);
   }
   if (sink.bits >= 0) {
-    parameters += ", __global uint* bits";
-    names += ", bits";
+    parameters += bits_parameter;
+    names += bits_name;
     sink.defines.set("HAS_BITS", 1);
   }
   sink.defines.set("EPILOGUE", 1);
@@ -200,6 +203,7 @@ LayerBuilder::LayerBuilder(const BuildContext& build, const Op& op, SinkUse use)
       sink_(use == with_sink ? make_sink(build, op) : Sink{}),
       defines_(geometry_defines(build.model, op)) {
   for (const auto& [name, value] : sink_.defines.all()) defines_.set(name.c_str(), value);
+  set_size("CHANNEL_UNIT", channel_unit(op.record.bits_output >= 0 && !build.has_channel_parts));
 }
 
 Argument LayerBuilder::upload(const void* data, size_t bytes, const char* what) {
@@ -232,7 +236,9 @@ void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
   if (!sink_.constants.empty()) arguments.push_back(upload(sink_.constants, "constants of an epilogue"));
   for (const int tensor : sink_.tensors) arguments.push_back(Argument::of_tensor(tensor));
   if (sink_.values >= 0) arguments.push_back(Argument::of_tensor(sink_.values));
-  if (sink_.bits >= 0) arguments.push_back(Argument::of_tensor(sink_.bits));
+  if (sink_.bits < 0) return;
+  arguments.push_back(Argument::of_tensor(sink_.bits));
+  if (sink_.has_channel_parts) arguments.push_back(Argument::of_tensor(sink_.bits));  // by bytes
 }
 
 void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,

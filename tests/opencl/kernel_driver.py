@@ -56,7 +56,8 @@ def run_kernel(
         defines: macros of its program; tunables that are missing have their defaults.
         global_size: work-items in each dimension.
         local_size: the same for a work-group.
-        arguments: ints (passed as int), arrays (in and out) or pyopencl memory objects, in order.
+        arguments: ints (passed as int), arrays (in and out; the same one twice is one buffer) or
+            pyopencl memory objects, in order.
 
     Returns:
         What the arrays hold afterwards, in order; the arguments themselves stay as they are.
@@ -71,6 +72,9 @@ def run_kernel(
     passed: list[Any] = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
+            if passed and argument is arguments[len(passed) - 1]:
+                passed.append(passed[-1])
+                continue
             array = np.ascontiguousarray(argument)
             buffer = cl.Buffer(queue.context, flags, hostbuf=array)
             buffers.append((buffer, array))
@@ -104,6 +108,8 @@ def work_sizes(
     assert line is not None, f"{kernel}: no @geometry"
     scope: dict[str, Any] = {tunable.name: tunable.default for tunable in tunables(kernel)}
     scope |= {"pixels": pixels, "channels": channels, **defines}
+    makes_bits = "HAS_BITS" in defines or "THRESHOLD" in defines
+    scope["CHANNEL_UNIT"] = 32 if makes_bits and "CHANNEL_PARTS" not in defines else 1
     scope |= {"ceil": math.ceil, "max": max, "min": min}
     window = [int(defines.get(name, 0)) for name in ("KERNEL_H", "KERNEL_W", "IN_C")]
     scope["WINDOW_WORDS"] = math.ceil(math.prod(window) / 32)

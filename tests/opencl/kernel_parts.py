@@ -80,7 +80,7 @@ def check_parts(
     for part in parts:
         first, end = part.channels or (0, int(defines["OUT_C"]))
         macros, passed = _in_parts(defines, arguments, part)
-        sizes = work_sizes(kernel, defines, part.end_pixel - part.first_pixel, end - first)
+        sizes = work_sizes(kernel, macros, part.end_pixel - part.first_pixel, end - first)
         numbers = [part.first_pixel, part.end_pixel]
         results = run_kernel(kernel, macros, *sizes, [*numbers, *passed])
         for i in range(-outputs, 0):
@@ -103,13 +103,16 @@ def _in_parts(
     if part.channels is None:
         return defines, arguments
     sink = len(arguments) - str(defines["SINK_PARAMS"]).count("__global")
+    has_bits = "uint* bits" in str(defines["SINK_PARAMS"])
+    parameters, names = (", __global uchar* bit_bytes", ", bit_bytes") if has_bits else ("", "")
     macros = {
         **defines,
         "CHANNEL_PARTS": 1,
-        "SINK_PARAMS": f", int first_channel, int end_channel{defines['SINK_PARAMS']}",
-        "SINK_ARGS": f", first_channel, end_channel{defines['SINK_ARGS']}",
+        "SINK_PARAMS": f", int first_channel, int end_channel{defines['SINK_PARAMS']}{parameters}",
+        "SINK_ARGS": f", first_channel, end_channel{defines['SINK_ARGS']}{names}",
     }
-    return macros, [*arguments[:sink], *part.channels, *arguments[sink:]]
+    outputs = [*arguments[sink:], *(arguments[-1:] if has_bits else [])]
+    return macros, [*arguments[:sink], *part.channels, *outputs]
 
 
 def _region(array: Array, defines: Defines, pixels: int, part: Part) -> Array:

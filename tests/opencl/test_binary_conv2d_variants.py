@@ -68,21 +68,21 @@ GROUPED = [
 
 IMAGE = [
     Case(128, 7, batch=3, tune={"GROUP_SIZE": 32}),
-    Case(128, 9, pad_value=1, tune={"TILE_PIXELS": 4, "TILE_FILTERS": 4}, sink="values+bits"),
+    Case(128, 9, pad_value=1, tune={"TILE_PIXELS": 4, "TILE_FILTERS": 8}, sink="values+bits"),
     Case(256, 17, tune={"TILE_FILTERS": 16, "ACCUMULATOR": 1, "TILE_PIXELS": 1}, batch=2),
     Case(228, 8, batch=2, pad_value=1),
     Case(101, 8, pads=NO_PADS, stride=(2, 2), dilation=(1, 2), sink="values"),
     Case(300 + 84, 12, pads=(2, 0, 0, 1), tune={"GROUP_SIZE": 128}, sink="bits"),
-    Case(128, 4, kernel=(1, 1), pads=NO_PADS, tune={"TILE_FILTERS": 4, "GROUP_SIZE": 256}),
+    Case(128, 4, kernel=(1, 1), pads=NO_PADS, tune={"TILE_FILTERS": 8, "GROUP_SIZE": 256}),
 ]
 
 # Windows of whole blocks of eight words, a rest, both; tiles beyond pixels and channels.
 LANES = [
     Case(1, 7),
     Case(31, 8, tune={"GROUP_SIZE": 1}, batch=3),
-    Case(33, 40, tune={"TILE_FILTERS": 16}, pad_value=1, sink="values+bits"),
+    Case(33, 40, pad_value=1, sink="values+bits"),
     Case(64, 48, tune={"TILE_PIXELS": 2}, stride=(2, 2), sink="bits"),
-    Case(65, 15, tune={"TILE_PIXELS": 4, "TILE_FILTERS": 16}, dilation=(2, 1), pads=(2, 1, 2, 1)),
+    Case(65, 15, tune={"TILE_PIXELS": 4}, dilation=(2, 1), pads=(2, 1, 2, 1)),
     Case(96, 33, kernel=(2, 5), pads=NO_PADS, in_hw=(5, 7), sink="values"),
     Case(256, 64, tune={"TILE_PIXELS": 2, "GROUP_SIZE": 32}, pad_value=-1),
     Case(300, 31, tune={"TILE_PIXELS": 4}, sink="values+bits"),

@@ -30,7 +30,7 @@ POINTWISE = {"kernel": (1, 1), "pads": (0, 0, 0, 0)}
 IMAGES = {"batch": 2, "in_hw": (4, 5)}
 
 CONVOLUTIONS = [
-    ("bconv2d_tiled", Case(64, 96, tune={"TILE_FILTERS": 4}, **IMAGES)),
+    ("bconv2d_tiled", Case(64, 96, tune={"TILE_FILTERS": 8}, **IMAGES)),
     ("bconv2d_tiled", Case(64, 96, tune={"RUN_ON": 1, "TILE_FILTERS": 16}, **IMAGES)),
     ("bconv2d_tiled", Case(33, 75, pad_value=1, sink="values+bits", **IMAGES)),
     ("bconv2d_tiled", Case(96, 84, tune={"TILE_FILTERS": 16}, sink="values", **IMAGES)),
@@ -39,7 +39,7 @@ CONVOLUTIONS = [
         "bconv2d_tiled",
         Case(256, 72, tune={"TILE_FILTERS": 16, "COUNT": 1}, sink="bits", **POINTWISE),
     ),
-    ("bconv2d_lanes", Case(64, 96, tune={"TILE_FILTERS": 16}, **IMAGES)),
+    ("bconv2d_lanes", Case(64, 96, **IMAGES)),
     ("bconv2d_lanes", Case(33, 75, pad_value=1, sink="values+bits", **IMAGES)),
     ("bconv2d_split", Case(64, 40, **IMAGES)),
     ("bconv2d_split", Case(31, 41, tune={"TILE_FILTERS": 2}, sink="values+bits")),
@@ -56,7 +56,7 @@ BYTES = [
 ]
 
 IMAGE = [
-    Case(128, 72, tune={"TILE_FILTERS": 4}, **IMAGES),
+    Case(128, 72, tune={"TILE_FILTERS": 8}, **IMAGES),
     Case(128, 54, tune={"TILE_FILTERS": 16}, pad_value=1, sink="values+bits", **IMAGES),
 ]
 

@@ -187,8 +187,8 @@ def test_images_gain_nothing_on_adreno() -> None:
 def test_work_is_counted_in_loads_as_short_as_a_pixel() -> None:
     head = "#define IN_WORDS 2\n#define KERNEL_H 1\n#define KERNEL_W 1\n#define GROUP_SIZE 64\n"
     program = Program(
-        "bconv2d_split", f"{head}#define TILE_FILTERS 1\n#define VECTOR_WORDS 4\n//\n"
+        "bconv2d_split", f"{head}#define TILE_FILTERS 4\n#define VECTOR_WORDS 4\n//\n"
     )
-    assert program.parameters == {"TILE_FILTERS": 1, "VECTOR_WORDS": 2, "GROUP_SIZE": 64}
+    assert program.parameters == {"TILE_FILTERS": 4, "VECTOR_WORDS": 2, "GROUP_SIZE": 64}
     task = work(program.kernel, program.defines)
-    assert task is not None and task.per_item == 2
+    assert task is not None and task.per_item == 8

@@ -78,7 +78,7 @@ def test_unknown_layers_and_other_devices_are_refused(cli: Cli, gpu: str, u8_fil
 
 @pytest.mark.skipif(shutil.which("cpp") is None, reason="needs a C preprocessor")
 def test_readmes_example_is_what_a_preprocessor_makes_of_the_program(gpu: str) -> None:
-    choice = "bconv2d_tiled TILE_PIXELS=1 TILE_FILTERS=4 VECTOR_WORDS=2"
+    choice = "bconv2d_tiled TILE_PIXELS=1 TILE_FILTERS=8 VECTOR_WORDS=2"
     load = opencl_runtime().Network
     engine = load(CLASSIFIER, device=gpu)
     index = [info.name for info in engine.layers].index("conv2")

@@ -65,8 +65,10 @@ def test_a_time_is_the_longest_of_its_bounds(network: Path) -> None:
     assert bound == "ALU"
     fast = replace(free, clock_mhz=2 * gpu.clock_mhz)
     assert binary_layer(network, replace(phone, gpu=fast))[0] == pytest.approx(ms / 2, rel=1e-3)
-    # One unit more or less of many rounds; with more units than groups a wave's length is left.
-    assert binary_layer(network, replace(phone, gpu=replace(free, units=10**6)))[1] == "latency"
+    # One unit more or less of many rounds; with more units than groups, and lanes for all of a
+    # group, a wave's length is left.
+    wide = replace(free, units=10**6, lanes=10**3)
+    assert binary_layer(network, replace(phone, gpu=wide))[1] == "latency"
     slow = binary_layer(network, replace(phone, gpu=free, bandwidth_gbs=0.01))
     assert slow[1] == "memory" and slow[0] > ms
     assert binary_layer(network, replace(phone, gpu=replace(gpu, launch_us=9e3)))[1] == "launch"

@@ -46,4 +46,7 @@ class Geometry {
 /// computes all channels always.
 int channel_grain(const KernelChoice& choice);
 
+/// `CHANNEL_UNIT` of `@geometry`: where work-items share words of packed bits, a pixel has as many as fill them.
+constexpr int channel_unit(bool shares_words) { return shares_words ? 32 : 1; }
+
 }  // namespace phonebit::engine::gpu
