@@ -34,7 +34,7 @@ phonebit_device_info describe(const IsaInfo& isa) {
   return device;
 }
 
-phonebit_device_info describe(const OpenClDeviceInfo& info) {
+phonebit_device_info describe(const GpuInfo& info) {
   std::string capabilities;
   for (const auto& [capability, has] : info.capabilities)
     if (has) capabilities += (capabilities.empty() ? "" : " ") + std::string(capability);
@@ -59,7 +59,7 @@ phonebit_device_info describe(const OpenClDeviceInfo& info) {
 std::vector<phonebit_device_info> find_devices() {
   std::vector<phonebit_device_info> found;
   for (const IsaInfo& isa : instruction_sets()) found.push_back(describe(isa));
-  for (const OpenClDeviceInfo& info : opencl_devices()) found.push_back(describe(info));
+  for (const GpuInfo& info : gpu_devices()) found.push_back(describe(info));
   return found;
 }
 
@@ -84,7 +84,7 @@ phonebit_status phonebit_device_get(int32_t index, phonebit_device_info* info) {
 
 const char* phonebit_opencl_error(void) {
   static thread_local std::string text;
-  const phonebit_status status = guarded([] { text = opencl_error(); });
+  const phonebit_status status = guarded([] { text = gpu_error(); });
   return status == PHONEBIT_OK ? text.c_str() : phonebit_last_error();
 }
 

@@ -53,7 +53,7 @@ phonebit_status phonebit_self_test(const phonebit_options* options, int32_t is_a
   return guarded([&] {
     Options own = options_of(options);
     if (options == nullptr) own.device = "gpu";
-    for (const SelfTestResult& result : opencl_self_test(own, is_again != 0)) {
+    for (const SelfTestResult& result : gpu_self_test(own, is_again != 0)) {
       if (tested != nullptr)
         tested(user, result.op.c_str(), result.choice.c_str(), result.passed ? 1 : 0, result.detail.c_str());
     }

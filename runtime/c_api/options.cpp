@@ -120,6 +120,6 @@ phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* con
     phonebit::engine::Options& target = of(options);
     given(static_cast<char*>(context), "context");
     given(static_cast<char*>(device), "device");
-    target.opencl = {context, device, queue};
+    target.handles = {context, device, queue};
   });
 }

@@ -8,7 +8,7 @@
 
 #include "format/pbit_records.h"
 #include "gpu/binary_store.h"
-#include "opencl/program_cache.h"
+#include "gpu/program_cache.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -50,7 +50,7 @@ AutoSelection::AutoSelection(const loader::Model& model, Setup& setup, const std
                              const Options& options, std::string label, Make make)
     : setup_(setup),
       label_(std::move(label)),
-      kept_directory_(opencl::cache_directory(options.cache_directory)),
+      kept_directory_(gpu::cache_directory(options.cache_directory)),
       kept_key_(key_of(model, plan_key, options)),
       make_(std::move(make)),
       selected_(planned()),  // of a plan for the CPU alone, layers on the GPU would only cost time

@@ -5,23 +5,23 @@
 
 #include "coexec/plan_backend.h"
 #include "cpu/cpu_backend.h"
-#include "opencl/opencl_backend.h"
+#include "gpu/gpu_backend.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
 
-CoexecBackend::CoexecBackend(const loader::Model& model, std::shared_ptr<opencl::Context> context,
+CoexecBackend::CoexecBackend(const loader::Model& model, std::shared_ptr<gpu::Device> device,
                              std::string gpu_label, const cpu::Isa& isa,
                              std::shared_ptr<threads::ThreadPool> pool, const Options& options)
     : model_(model),
-      context_(std::move(context)),
+      device_(std::move(device)),
       gpu_label_(std::move(gpu_label)),
       label_(gpu_label_ + " + cpu:" + isa.name),
       isa_(isa),
       options_(options),
       pool_(std::move(pool)),
-      programs_(context_, opencl::cache_directory(options.cache_directory)),
-      setup_(model, context_->device(), plan_key(), options),
+      programs_(device_, gpu::cache_directory(options.cache_directory)),
+      setup_(model, device_->facts(), plan_key(), options),
       selection_(model, setup_, plan_key(), options, label_,
                  [this](Candidate candidate) { return make(candidate); }) {
   selection_.begin();
@@ -30,11 +30,11 @@ CoexecBackend::CoexecBackend(const loader::Model& model, std::shared_ptr<opencl:
 std::unique_ptr<Backend> CoexecBackend::make(Candidate candidate) {
   if (candidate == Candidate::plan) return std::make_unique<PlanBackend>(processors(), pool_, setup_, label_);
   if (candidate == Candidate::cpu) return std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
-  return std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_, options_);
+  return std::make_unique<gpu::GpuBackend>(model_, device_, gpu_label_, pool_, options_);
 }
 
 std::string CoexecBackend::plan_key() const {
-  return format_text("%s + cpu:%s x%d", context_->device().key().c_str(), isa_.name, pool_->threads());
+  return format_text("%s + cpu:%s x%d", device_->facts().key().c_str(), isa_.name, pool_->threads());
 }
 
 template <class Body>

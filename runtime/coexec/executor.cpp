@@ -7,7 +7,7 @@
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
 #include "coexec/region.h"
-#include "opencl/staging.h"
+#include "gpu/staging.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -39,14 +39,14 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
     : processors_(processors),
       schedule_(std::move(schedule)),
       budget_(processors.options.max_memory_bytes),
-      views_(processors.model, schedule_, *processors.context, processors.options.precision, sharing, reuse,
+      views_(processors.model, schedule_, *processors.device, processors.options.precision, sharing, reuse,
              budget_),
-      gpu_layers_(processors.model, processors.context, processors.programs, processors.options, views_),
-      exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
-      synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
+      gpu_layers_(processors.model, processors.device, processors.programs, processors.options, views_),
+      exchange_(make_exchange(sharing, schedule_, views_)),
+      synchronizer_(make_synchronizer(synchronization, *processors.device, processors.programs,
                                       std::chrono::milliseconds(processors.options.sync_limit_ms))),
       runs_ahead_(synchronizer_->can_run_ahead() && exchange_->can_run_ahead()),
-      queue_(processors.context->queue()),
+      queue_(&processors.device->queue()),
       points_(schedule_.stages().size()) {
   try {
     bind_gpu_layers();
@@ -64,7 +64,7 @@ void Executor::bind_gpu_layers() {
     for (const PlacedPart& placed : stage.gpu) {
       if (is_bound[placed.op]) continue;
       is_bound[placed.op] = true;
-      budget_.take(opencl::most_weight_bytes(model, model.ops[placed.op]), "weights");
+      budget_.take(gpu::most_weight_bytes(model, model.ops[placed.op]), "weights");
       const OutputPart whole = analysis::whole_part(model, model.ops[placed.op]);
       const bool has_all_channels =
           placed.part.channel_begin == 0 && placed.part.channel_end == whole.channel_end;
@@ -74,10 +74,10 @@ void Executor::bind_gpu_layers() {
         gpu_layers_.prepare_channel_parts(placed.op);
       gpu_layers_.bind_part(placed.op, placed.part);
       // Drivers finish compiling when a kernel is first run, and the CPU waits for the GPU only so long.
-      gpu_layers_.enqueue(placed.op, processors_.context->queue(), nullptr);
+      gpu_layers_.enqueue(placed.op, processors_.device->queue(), nullptr);
     }
   }
-  check(api().clFinish(processors_.context->queue()), "clFinish");
+  processors_.device->queue().finish();
 }
 
 void Executor::make_cpu_layers() {
@@ -112,14 +112,14 @@ cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
 
 void Executor::run(const std::byte* const* inputs, std::byte* const* outputs,
                    const Cancellation& cancellation) {
-  queue_ = processors_.context->queue();
+  queue_ = &processors_.device->queue();
   run_pass(inputs, outputs, cancellation, nullptr);
 }
 
 void Executor::run_pass(const std::byte* const* inputs, std::byte* const* outputs,
                         const Cancellation& cancellation, PassClock* clock) {
   const std::vector<Stage>& stages = schedule_.stages();
-  synchronizer_->begin(static_cast<int>(stages.size()), queue_);
+  synchronizer_->begin(static_cast<int>(stages.size()), *queue_);
   events_.clear();
   handed_ = -1;
   size_t enqueued = 0;
@@ -127,7 +127,7 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
     const size_t end = schedule_.end_of_queue(enqueued, i, runs_ahead_);
     const bool is_more = enqueued < end;
     while (enqueued < end) enqueue_stage(enqueued++, clock);
-    if (is_more) check(api().clFlush(queue_), "clFlush");
+    if (is_more) queue_->flush();
     run_cpu_stage(i, inputs, outputs, cancellation, clock);
   }
   enqueue_from_cpu(static_cast<int>(stages.size()) - 1);
@@ -135,7 +135,7 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
 
 void Executor::enqueue_stage(size_t index, PassClock* clock) {
   const Stage& stage = schedule_.stages()[index];
-  exchange_->enqueue_for_cpu(stage, queue_);
+  exchange_->enqueue_for_cpu(stage, *queue_);
   const bool has_commands = exchange_->has_commands_for_cpu(stage);
   const bool cpu_waits = stage.cpu_waits || has_commands;
   const bool gpu_waits = stage.gpu_waits_for > handed_;
@@ -148,7 +148,7 @@ void Executor::enqueue_stage(size_t index, PassClock* clock) {
   bool waits = gpu_waits;
   for (const PlacedPart& placed : stage.gpu) {
     const size_t begin = events_.size();
-    gpu_layers_.enqueue(placed.op, queue_, has_events ? &events_ : nullptr);
+    gpu_layers_.enqueue(placed.op, *queue_, has_events ? &events_ : nullptr);
     if (clock != nullptr) clock->gpu.push_back({placed.op, waits, begin, events_.size()});
     waits = false;
   }
@@ -157,7 +157,7 @@ void Executor::enqueue_stage(size_t index, PassClock* clock) {
 /// What the CPU hands over in all stages up to `last` that are not yet in the queue.
 void Executor::enqueue_from_cpu(int last) {
   for (; handed_ < last; ++handed_)
-    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)], queue_);
+    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)], *queue_);
 }
 
 void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
@@ -192,38 +192,38 @@ void Executor::read(int tensor, std::byte* to) {
   const TensorUse& use = schedule_.use(tensor);
   const loader::Tensor& of_tensor = processors_.model.tensor(tensor);
   std::vector<std::byte> view(of_tensor.bytes());
-  const auto read_memory = [&](cl_mem memory) {
-    opencl::read_buffer(processors_.context->queue(), memory, views_.whole_region(tensor).bytes(),
-                        views_.is_half(tensor), true, view.data(), of_tensor.name.c_str());
+  const auto read_memory = [&](const gpu::DeviceMemory& memory) {
+    gpu::read_buffer(processors_.device->queue(), memory, views_.whole_region(tensor).bytes(),
+                        views_.is_half(tensor), true, view.data());
   };
   if (use.written_by_gpu) {
-    read_memory(views_.memory(tensor).buffer);
+    read_memory(views_.memory(tensor));
     copy_region(region_of(of_tensor, *use.written_by_gpu), view.data(), to);
   }
   if (!use.written_by_cpu) return;
-  const Region region = region_of(of_tensor, *use.written_by_cpu);
+  const gpu::Region region = region_of(of_tensor, *use.written_by_cpu);
   if (views_.mapped(tensor) == nullptr || views_.is_half(tensor))
     return copy_region(region, views_.cpu_address(tensor), to);
-  read_memory(views_.mapped(tensor));
+  read_memory(*views_.mapped(tensor));
   copy_region(region, view.data(), to);
 }
 
 void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs,
                          const Cancellation& cancellation, std::vector<double>& cpu,
                          std::vector<double>& gpu) {
-  check(api().clFinish(processors_.context->queue()), "clFinish");  // it may still hand over
-  queue_ = processors_.context->profiling_queue();
+  processors_.device->queue().finish();  // it may still hand over
+  queue_ = &processors_.device->profiling_queue();
   PassClock clock{cpu, {}};
   run_pass(inputs, outputs, cancellation, &clock);
-  check(api().clFinish(queue_), "clFinish");
+  queue_->finish();
   uint64_t ended = 0;
   for (const TimedPart& part : clock.gpu) {
     if (part.begin == part.end) continue;
-    const opencl::EventSpan first = opencl::event_span(events_[part.begin]);
+    const gpu::EventSpan first = events_[part.begin]->span();
     uint64_t from = ended;
     if (part.waits || ended == 0)  // enqueued early, or when the CPU had finished
       from = std::max(from, runs_ahead_ ? first.begin : first.queued);
-    ended = opencl::event_span(events_[part.end - 1]).end;
+    ended = events_[part.end - 1]->span().end;
     keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }
 }
@@ -253,7 +253,7 @@ size_t Executor::weight_bytes() const {
 
 void Executor::recover() noexcept {
   synchronizer_->release();
-  api().clFinish(queue_);
+  queue_->drain();
 }
 
 }  // namespace phonebit::engine::coexec

@@ -45,7 +45,7 @@ LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
 LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, const Setup& setup)
     : options_(processors.options),
       processors_{processors.model,   processors.isa,      processors.pool,
-                  processors.context, processors.programs, options_},
+                  processors.device, processors.programs, options_},
       index_(index),
       sharing_(setup.sharing),
       synchronization_(setup.synchronization) {
@@ -147,7 +147,7 @@ std::vector<DispatchInfo> dispatch(const Processors& processors, const Setup& se
   Executor layer(processors, Schedule(processors.model, index, std::nullopt, gpu, 1), setup.sharing,
                  setup.synchronization);
   std::vector<DispatchInfo> result;
-  for (const opencl::Dispatch& launch : layer.gpu_layers().dispatch(index)) {
+  for (const gpu::Dispatch& launch : layer.gpu_layers().dispatch(index)) {
     DispatchInfo info{launch.kernel, launch.choice, {}, {}};
     std::copy(launch.global.begin(), launch.global.end(), info.global);
     std::copy(launch.local.begin(), launch.local.end(), info.local);

@@ -20,7 +20,7 @@ size_t channel_bytes(const loader::Tensor& tensor, int channel) {
 
 }  // namespace
 
-Region region_of(const loader::Tensor& tensor, const OutputPart& part) {
+gpu::Region region_of(const loader::Tensor& tensor, const OutputPart& part) {
   const size_t pixel = channel_bytes(tensor, tensor.channels);
   const size_t row = pixel * static_cast<size_t>(tensor.width);
   const size_t first_row = row * static_cast<size_t>(part.row_begin);
@@ -31,7 +31,7 @@ Region region_of(const loader::Tensor& tensor, const OutputPart& part) {
   return {first_row + begin, end - begin, rows * static_cast<size_t>(tensor.width), pixel};
 }
 
-void copy_region(const Region& region, const std::byte* from, std::byte* to) {
+void copy_region(const gpu::Region& region, const std::byte* from, std::byte* to) {
   for (size_t run = 0; run < region.runs; ++run) {
     const size_t at = region.offset + run * region.pitch;
     std::memcpy(to + at, from + at, region.run_bytes);

@@ -18,7 +18,7 @@ ExecutionPlan everything_on_gpu(const loader::Model& model, const std::string& d
   return plan;
 }
 
-Sharing choose_sharing(const opencl::Device& device, Sharing wanted) {
+Sharing choose_sharing(const gpu::DeviceFacts& device, Sharing wanted) {
   if (wanted == Sharing::svm && !device.has_svm_fine)
     fail(ErrorCode::device,
          "sharing 'svm': %s has no fine-grained shared virtual memory; use 'map', 'copy' or 'auto'",
@@ -28,7 +28,7 @@ Sharing choose_sharing(const opencl::Device& device, Sharing wanted) {
   return device.has_unified_memory ? Sharing::map : Sharing::copy;
 }
 
-Synchronization choose_synchronization(const opencl::Device& device, Synchronization wanted) {
+Synchronization choose_synchronization(const gpu::DeviceFacts& device, Synchronization wanted) {
   const bool can_poll = device.has_svm_fine && device.has_svm_atomics;
   if (wanted == Synchronization::polling && !can_poll)
     fail(
@@ -44,7 +44,7 @@ Synchronization choose_synchronization(const opencl::Device& device, Synchroniza
 
 }  // namespace
 
-Setup::Setup(const loader::Model& model, const opencl::Device& device, const std::string& plan_key,
+Setup::Setup(const loader::Model& model, const gpu::DeviceFacts& device, const std::string& plan_key,
              const Options& options)
     : is_compared(false),
       sharing(choose_sharing(device, options.sharing)),

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gpu/kernel_library.h"
-#include "opencl/svm.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -16,72 +15,61 @@ namespace {
 /// Looks at an event before the CPU sleeps until it comes: some tenths of a millisecond.
 constexpr int kMostLooks = 1 << 12;
 
-/// By OpenCL events, what every device has: the CPU waits for events of the GPU, of its last kernel where that
+/// By events, what every device has: the CPU waits for events of the GPU, of its last kernel where that
 /// is known, since a marker is one more command. For the GPU's waiting there are two ways: commands are
 /// enqueued only when the CPU has done its part (the host decides), or they are enqueued early behind user
 /// events.
 class EventSynchronizer final : public Synchronizer {
  public:
-  EventSynchronizer(opencl::Context& context, bool uses_user_events)
-      : context_(context), uses_user_events_(uses_user_events) {}
+  EventSynchronizer(gpu::Device& device, bool uses_user_events)
+      : device_(device), uses_user_events_(uses_user_events) {}
   ~EventSynchronizer() override { release(); }
 
-  void begin(int stages, cl_command_queue queue) override {
+  void begin(int stages, gpu::Queue& queue) override {
     release();
-    queue_ = queue;
-    user_events_ = std::vector<Handle<cl_event>>(uses_user_events_ ? static_cast<size_t>(stages) : 0);
+    queue_ = &queue;
+    user_events_.clear();
+    user_events_.resize(uses_user_events_ ? static_cast<size_t>(stages) : 0);
     finished_ = -1;
   }
 
-  cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>& events,
-                         bool is_last) override {
-    if (cpu_stage >= 0 && !is_last) {
-      events.emplace_back();
-      check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, events.back().out()),
-            "clEnqueueMarkerWithWaitList");
-    }
-    const cl_event point = cpu_stage >= 0 ? events.back().get() : nullptr;
+  const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events, bool is_last) override {
+    if (cpu_stage >= 0 && !is_last) queue_->mark(events);
+    const gpu::Event* const point = cpu_stage >= 0 ? events.back().get() : nullptr;
     if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return point;
-    Handle<cl_event>& event = user_events_[static_cast<size_t>(awaited)];
-    if (!event) {
-      cl_int status = 0;
-      event = Handle<cl_event>(api().clCreateUserEvent(context_.get(), &status));
-      check(status, "clCreateUserEvent");
-    }
-    const cl_event waited_for = event.get();
-    check(api().clEnqueueBarrierWithWaitList(queue_, 1, &waited_for, nullptr),
-          "clEnqueueBarrierWithWaitList");
+    std::unique_ptr<gpu::HostEvent>& event = user_events_[static_cast<size_t>(awaited)];
+    if (!event) event = device_.new_host_event();
+    queue_->wait_for(*event);
     return point;
   }
 
   bool can_run_ahead() const override { return uses_user_events_; }
 
   /// Awake at first: to fall asleep costs more than most waits take. What is wrong is told by the last call.
-  void wait_for_gpu(int, cl_event point) override {
-    cl_int status = CL_QUEUED;
-    for (int look = 0; look < kMostLooks && status > CL_COMPLETE; ++look)
-      api().clGetEventInfo(point, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-    check(api().clWaitForEvents(1, &point), "clWaitForEvents", context_.device().name.c_str());
+  void wait_for_gpu(int, const gpu::Event* point) override {
+    for (int look = 0; look < kMostLooks && !point->is_over(); ++look) {
+    }
+    point->wait();
   }
 
   void finish_cpu(int stage) override {
     finished_ = stage;
-    if (!uses_user_events_ || !user_events_[static_cast<size_t>(stage)]) return;
-    check(api().clSetUserEventStatus(user_events_[static_cast<size_t>(stage)].get(), CL_COMPLETE),
-          "clSetUserEventStatus");
+    if (uses_user_events_ && user_events_[static_cast<size_t>(stage)])
+      user_events_[static_cast<size_t>(stage)]->complete();
   }
 
   void release() noexcept override {
-    for (size_t i = 0; i < user_events_.size(); ++i)
-      if (user_events_[i] && static_cast<int>(i) > finished_)
-        api().clSetUserEventStatus(user_events_[i].get(), CL_COMPLETE);
+    for (size_t i = 0; i < user_events_.size(); ++i) try {
+        if (user_events_[i] && static_cast<int>(i) > finished_) user_events_[i]->complete();
+      } catch (const Error&) {  // the failure before it is told
+      }
   }
 
  private:
-  opencl::Context& context_;
+  gpu::Device& device_;
   bool uses_user_events_;
-  cl_command_queue queue_ = nullptr;           // of this pass
-  std::vector<Handle<cl_event>> user_events_;  // by the CPU's stage
+  gpu::Queue* queue_ = nullptr;                               // of this pass
+  std::vector<std::unique_ptr<gpu::HostEvent>> user_events_;  // by the CPU's stage
   int finished_ = -1;                          // stages that the CPU has finished
 };
 
@@ -102,32 +90,30 @@ void relax() {
 /// they meet. Both waits have a limit.
 class PollingSynchronizer final : public Synchronizer {
  public:
-  PollingSynchronizer(opencl::Context& context, opencl::ProgramCache& programs,
-                      std::chrono::milliseconds limit)
-      : context_(context),
-        queue_(context.queue()),
-        memory_(context, sizeof(Flags), "synchronization flags", opencl::SvmMemory::with_atomics),
-        kernel_(
-            programs.kernel(kKernel, gpu::assemble(kKernel, {}), opencl::ProgramCache::Language::atomics)),
+  PollingSynchronizer(gpu::Device& device, gpu::ProgramCache& programs, std::chrono::milliseconds limit)
+      : device_(device),
+        queue_(&device.queue()),
+        memory_(device.buffer(sizeof(Flags), nullptr, "synchronization flags",
+                              gpu::Device::Use::shared_with_atomics)),
+        kernel_(programs.kernel(kKernel, gpu::assemble(kKernel, {}), gpu::Language::atomics)),
         limit_(limit),
         spins_(0) {
-    new (memory_.data()) Flags{};
-    check(api().clSetKernelArgSVMPointer(kernel_.get(), 0, memory_.data()), "clSetKernelArgSVMPointer",
-          kKernel);
+    new (memory_->address()) Flags{};
+    kernel_->bind(0, *memory_);
     spins_ = calibrated_spins();
   }
 
-  void begin(int stages, cl_command_queue queue) override {
+  void begin(int stages, gpu::Queue& queue) override {
     base_ += stages_;
     if (base_ > kMostStages) {
-      check(api().clFinish(queue_), "clFinish");
+      queue_->finish();
       reset_flags();
     }
     stages_ = stages;
-    queue_ = queue;
+    queue_ = &queue;
   }
 
-  cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>&, bool) override {
+  const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events&, bool) override {
     if (cpu_stage >= 0) reached_ = base_ + cpu_stage;
     enqueue(reached_, awaited >= 0 ? base_ + awaited : 0, spins_);
     return nullptr;
@@ -135,7 +121,7 @@ class PollingSynchronizer final : public Synchronizer {
 
   bool can_run_ahead() const override { return true; }
 
-  void wait_for_gpu(int cpu_stage, cl_event) override {
+  void wait_for_gpu(int cpu_stage, const gpu::Event*) override {
     const int reached = base_ + cpu_stage;
     const auto deadline = std::chrono::steady_clock::now() + limit_;
     for (int spin = 1; flags().gpu.load(std::memory_order_acquire) < reached; ++spin) {
@@ -164,7 +150,7 @@ class PollingSynchronizer final : public Synchronizer {
     alignas(64) std::atomic<int32_t> is_timed_out;
   };
 
-  Flags& flags() const { return *static_cast<Flags*>(memory_.data()); }
+  Flags& flags() const { return *reinterpret_cast<Flags*>(memory_->address()); }
 
   void reset_flags() {
     flags().gpu = 0;
@@ -175,15 +161,11 @@ class PollingSynchronizer final : public Synchronizer {
   }
 
   void enqueue(int reached, int awaited, int spins) {
-    const auto set = [&](cl_uint position, int value) {
-      check(api().clSetKernelArg(kernel_.get(), position, sizeof value, &value), "clSetKernelArg", kKernel);
-    };
-    set(1, reached);
-    set(2, awaited);
-    set(3, spins);
+    kernel_->bind(1, reached);
+    kernel_->bind(2, awaited);
+    kernel_->bind(3, spins);
     const size_t one = 1;
-    check(api().clEnqueueNDRangeKernel(queue_, kernel_.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr),
-          "clEnqueueNDRangeKernel", kKernel);
+    queue_->launch(*kernel_, {1, &one, &one});
   }
 
   /// How long a spin takes differs a hundredfold between devices, and a kernel has no clock. The quickest of
@@ -195,11 +177,11 @@ class PollingSynchronizer final : public Synchronizer {
       reset_flags();
       const auto begin = std::chrono::steady_clock::now();
       enqueue(1, 1, kTrial);
-      check(api().clFinish(queue_), "clFinish");
+      queue_->finish();
       const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
       quickest_ms = std::min(quickest_ms, elapsed.count());
       if (flags().is_timed_out != 1)
-        fail(ErrorCode::device, "%s: kernel %s does not notice a time-out", context_.device().name.c_str(),
+        fail(ErrorCode::device, "%s: kernel %s does not notice a time-out", device_.facts().name.c_str(),
              kKernel);
     }
     reset_flags();
@@ -208,10 +190,10 @@ class PollingSynchronizer final : public Synchronizer {
     return static_cast<int>(std::min(spins + 1.0, 2e9));
   }
 
-  opencl::Context& context_;
-  cl_command_queue queue_;  // of this pass
-  opencl::SvmMemory memory_;
-  Handle<cl_kernel> kernel_;
+  gpu::Device& device_;
+  gpu::Queue* queue_;  // of this pass
+  std::unique_ptr<gpu::DeviceMemory> memory_;
+  std::unique_ptr<gpu::Kernel> kernel_;
   std::chrono::milliseconds limit_;
   int spins_;
   int base_ = 0;     // flags count stages over all passes: stage s of this pass is base_ + s
@@ -221,12 +203,12 @@ class PollingSynchronizer final : public Synchronizer {
 
 }  // namespace
 
-std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Context& context,
-                                                opencl::ProgramCache& programs,
+std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, gpu::Device& device,
+                                                gpu::ProgramCache& programs,
                                                 std::chrono::milliseconds limit) {
   if (kind == Synchronization::polling)
-    return std::make_unique<PollingSynchronizer>(context, programs, limit);
-  return std::make_unique<EventSynchronizer>(context, kind == Synchronization::user_events);
+    return std::make_unique<PollingSynchronizer>(device, programs, limit);
+  return std::make_unique<EventSynchronizer>(device, kind == Synchronization::user_events);
 }
 
 }  // namespace phonebit::engine::coexec

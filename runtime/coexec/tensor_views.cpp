@@ -6,7 +6,7 @@
 #include "analysis/op_tensors.h"
 #include "format/half.h"
 #include "memory/arena_plan.h"
-#include "opencl/device_storage.h"
+#include "gpu/device_storage.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -38,7 +38,7 @@ bool can_be_mapped(const TensorUse& use, const Schedule& schedule, const TouchOr
 
 }  // namespace
 
-TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::Context& context,
+TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Device& device,
                          Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
     : model_(model),
       roots_(model.tensors.size()),
@@ -53,11 +53,11 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
   const analysis::TensorHomes homes(model);
   for (size_t i = 0; i < count; ++i) {
     const auto tensor = static_cast<int>(i);
-    if (opencl::is_stored_as_half(model, homes, tensor, precision) &&
+    if (gpu::is_stored_as_half(model, homes, tensor, precision) &&
         schedule.use(tensor).is_touched_by_gpu())
       is_half_[static_cast<size_t>(roots_[i])] = true;
   }
-  allocate(wishes_of(find_ones(schedule, sharing), schedule, sharing), schedule, context, reuse, budget);
+  allocate(wishes_of(find_ones(schedule, sharing), schedule, sharing), schedule, device, reuse, budget);
 }
 
 std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing sharing) const {
@@ -92,21 +92,21 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
   return is_one;
 }
 
-Region TensorViews::region(int tensor, const OutputPart& part) const {
-  Region result = region_of(model_.tensor(tensor), part);
+gpu::Region TensorViews::region(int tensor, const OutputPart& part) const {
+  gpu::Region result = region_of(model_.tensor(tensor), part);
   if (!is_half(tensor)) return result;
   for (size_t* const bytes : {&result.offset, &result.run_bytes, &result.pitch}) *bytes /= 2;
   return result;
 }
 
-Region TensorViews::whole_region(int tensor) const {
+gpu::Region TensorViews::whole_region(int tensor) const {
   const Tensor& whole = model_.tensor(tensor);
   return region(tensor, {0, whole.height, 0, whole.channels});
 }
 
 void TensorViews::convert(const Handover& handover, bool to_floats) {
   if (view(handover.tensor).floats == nullptr) return;
-  const Region of_half = region(handover.tensor, handover.part);
+  const gpu::Region of_half = region(handover.tensor, handover.part);
   auto* const floats = reinterpret_cast<float*>(cpu_address(handover.tensor));
   auto* const halves = reinterpret_cast<uint16_t*>(stored_address(handover.tensor));
   const size_t count = of_half.run_bytes / sizeof *halves;
@@ -169,7 +169,7 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     if (for_cpu && is_half_[i])
       wishes.push_back(
           {Kind::host, model_.tensors[i].bytes(), {cpu[i].first_cpu, cpu[i].last_cpu}, i, true, false, true});
-    const Kind of_gpu = sharing == Sharing::svm ? Kind::svm : Kind::device;
+    const Kind of_gpu = sharing == Sharing::svm ? Kind::shared : Kind::device;
     if (for_cpu && for_gpu && is_one[i]) {
       Touches both = cpu[i];
       both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
@@ -177,7 +177,7 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
         both.by_gpu({both.first_cpu.stage - 1, Moment::kEnd}, {both.first_cpu.stage});
         both.by_gpu({order.stage_of_hand_over(both.last_cpu.stage)});
       }
-      const Kind kind = sharing == Sharing::svm ? Kind::svm : Kind::host_accessible;
+      const Kind kind = sharing == Sharing::svm ? Kind::shared : Kind::mapped;
       wishes.push_back({kind, bytes, both, i, true, true, false});
       continue;
     }
@@ -188,7 +188,7 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
 }
 
 void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& schedule,
-                           opencl::Context& context, Reuse reuse, analysis::MemoryBudget& budget) {
+                           gpu::Device& device, Reuse reuse, analysis::MemoryBudget& budget) {
   const TouchOrder order(schedule);
   std::vector<size_t> bytes;
   for (const Wish& wish : wishes) bytes.push_back(wish.bytes);
@@ -204,7 +204,7 @@ void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& sche
     const Wish& wish = wishes[i];
     const auto slot = static_cast<size_t>(plan.slot_of[i]);
     Memory& memory = memories_[slot];
-    if (memory.bytes == 0) make(memory, wish.kind, plan.slot_bytes[slot], context);
+    if (memory.bytes == 0) make(memory, wish.kind, plan.slot_bytes[slot], device);
     View& view = views_[wish.tensor];
     if (wish.is_floats) {
       view.floats = &memory;
@@ -213,8 +213,8 @@ void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& sche
     if (wish.for_gpu) view.gpu = &memory;
     if (!wish.for_cpu) continue;
     view.cpu = &memory;
-    if (memory.kind == Kind::host_accessible) add_mapping(wish, schedule);
-    view.address = memory.svm ? static_cast<std::byte*>(memory.svm->data()) : memory.host.data();
+    if (memory.kind == Kind::mapped) add_mapping(wish, schedule);
+    view.address = memory.kind == Kind::shared ? memory.buffer->address() : memory.host.data();
   }
 }
 
@@ -230,29 +230,28 @@ void TensorViews::add_mapping(const Wish& wish, const Schedule& schedule) {
                      is_written});
 }
 
-void TensorViews::make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context) {
+void TensorViews::make(Memory& memory, Kind kind, size_t bytes, gpu::Device& device) {
   memory.kind = kind;
   memory.bytes = bytes;
   switch (kind) {
     case Kind::host:
       memory.host = memory::AlignedBuffer(bytes, kWhat);
       break;
-    case Kind::host_accessible:
-      memory.buffer = context.host_accessible_buffer(bytes, kWhat);
+    case Kind::mapped:
+      memory.buffer = device.buffer(bytes, nullptr, kWhat, gpu::Device::Use::mapped);
       break;
     case Kind::device:
-      memory.buffer = context.buffer(bytes, nullptr, kWhat);
+      memory.buffer = device.buffer(bytes, nullptr, kWhat);
       break;
-    case Kind::svm:
-      memory.svm = std::make_unique<opencl::SvmMemory>(context, bytes, kWhat);
-      memory.buffer = context.buffer_over(memory.svm->data(), bytes, kWhat);
+    case Kind::shared:
+      memory.buffer = device.buffer(bytes, nullptr, kWhat, gpu::Device::Use::shared);
       break;
   }
 }
 
-cl_mem TensorViews::mapped(int tensor) const {
+const gpu::DeviceMemory* TensorViews::mapped(int tensor) const {
   const Memory* const of_cpu = view(tensor).cpu;
-  return of_cpu != nullptr && of_cpu->kind == Kind::host_accessible ? of_cpu->buffer.get() : nullptr;
+  return of_cpu != nullptr && of_cpu->kind == Kind::mapped ? of_cpu->buffer.get() : nullptr;
 }
 
 void TensorViews::set_address(int tensor, std::byte* address) {
@@ -265,12 +264,6 @@ void TensorViews::set_address(int tensor, std::byte* address) {
       std::byte* const target = address + slot.offset;
       std::memcpy(slot.pointer_variable, &target, sizeof target);
     }
-}
-
-opencl::DeviceMemory TensorViews::memory(int tensor) const {
-  const Memory* const of_gpu = view(tensor).gpu;
-  if (of_gpu == nullptr) return {};
-  return {of_gpu->buffer.get(), of_gpu->svm ? of_gpu->svm->data() : nullptr};
 }
 
 void TensorViews::bind_slot(int tensor, size_t offset, void* pointer_variable) {

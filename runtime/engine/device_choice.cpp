@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "engine/devices.h"
+#include "opencl/context.h"
 #include "types/fail.h"
 
 namespace phonebit::engine {
@@ -35,8 +36,8 @@ std::string device_list() {
   return list.empty() ? "none" : list;
 }
 
-/// Index of the OpenCL device that "auto", "gpu" or "gpu:..." means, or -1 for the CPU.
-int opencl_index(const std::string& device) {
+/// Index of the device that "auto", "gpu" or "gpu:..." means, or -1 for the CPU.
+int gpu_index(const std::string& device) {
   const auto& devices = opencl::devices();
   if (device == "auto") return !devices.empty() && devices[0].is_gpu ? 0 : -1;
   unsigned index = 0;
@@ -45,9 +46,9 @@ int opencl_index(const std::string& device) {
     const auto [stop, error] = std::from_chars(device.data() + 4, end, index);
     if (error != std::errc() || stop != end) fail_unknown(device);
   }
-  if (devices.empty()) fail(ErrorCode::device, "device '%s': %s", device.c_str(), opencl_error().c_str());
+  if (devices.empty()) fail(ErrorCode::device, "device '%s': %s", device.c_str(), gpu_error().c_str());
   if (index >= devices.size())
-    fail(ErrorCode::device, "device '%s': there is no such OpenCL device; there are: %s", device.c_str(),
+    fail(ErrorCode::device, "device '%s': there is no such device; there are: %s", device.c_str(),
          device_list().c_str());
   return static_cast<int>(index);
 }
@@ -77,18 +78,15 @@ const cpu::Isa& choose_isa(const std::string& name) {
   return *isa;
 }
 
-std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
-                                              std::string* label) {
-  if (options.opencl.context != nullptr) {
-    const auto context = opencl::Context::borrow(static_cast<opencl::cl_context>(options.opencl.context),
-                                                 static_cast<opencl::cl_device_id>(options.opencl.device),
-                                                 static_cast<opencl::cl_command_queue>(options.opencl.queue));
-    *label = "gpu " + context->device().name;
-    return context;
+std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device, std::string* label) {
+  if (options.handles.context != nullptr) {
+    const auto borrowed = opencl::Context::borrow(options.handles);
+    *label = "gpu " + borrowed->facts().name;
+    return borrowed;
   }
-  const int index = device.empty() ? -1 : opencl_index(device);
+  const int index = device.empty() ? -1 : gpu_index(device);
   if (index < 0) return nullptr;
-  const opencl::Device& found = opencl::devices()[static_cast<size_t>(index)];
+  const opencl::ClDevice& found = opencl::devices()[static_cast<size_t>(index)];
   *label = format_text("gpu:%d %s", index, found.name.c_str());
   return opencl::Context::create(found, options.hint);
 }

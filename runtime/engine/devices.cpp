@@ -1,8 +1,10 @@
 #include "engine/devices.h"
 
 #include "engine/device_choice.h"
-#include "opencl/opencl_backend.h"
-#include "opencl/self_test.h"
+#include "gpu/gpu_backend.h"
+#include "gpu/self_test.h"
+#include "opencl/cl_api.h"
+#include "opencl/device.h"
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"
 
@@ -17,7 +19,7 @@ std::vector<IsaInfo> instruction_sets() {
 
 void use_opencl_library(const std::string& path) { opencl::use_library(path); }
 
-std::string opencl_error() {
+std::string gpu_error() {
   try {
     opencl::api();
   } catch (const Error& error) {
@@ -28,11 +30,11 @@ std::string opencl_error() {
              : "";
 }
 
-std::vector<OpenClDeviceInfo> opencl_devices() {
+std::vector<GpuInfo> gpu_devices() {
   const threads::FloatingPointScope rounding;  // drivers start threads, which inherit it
-  std::vector<OpenClDeviceInfo> result;
-  for (const opencl::Device& device : opencl::devices()) {
-    OpenClDeviceInfo info;
+  std::vector<GpuInfo> result;
+  for (const opencl::ClDevice& device : opencl::devices()) {
+    GpuInfo info;
     info.index = static_cast<int>(result.size());
     info.name = device.name;
     info.platform = device.platform_name;
@@ -54,22 +56,21 @@ std::vector<OpenClDeviceInfo> opencl_devices() {
                          {"svm_coarse", device.has_svm_coarse},
                          {"svm_fine", device.has_svm_fine},
                          {"svm_atomics", device.has_svm_atomics}};
-    info.kernels = opencl::table_choices(device);
+    info.kernels = gpu::table_choices(device);
     info.id = device.id;
     result.push_back(std::move(info));
   }
   return result;
 }
 
-std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again) {
+std::vector<SelfTestResult> gpu_self_test(const Options& options, bool again) {
   const threads::FloatingPointScope rounding;
   std::string label;
-  const std::shared_ptr<opencl::Context> context =
-      make_context(options, parse_device(options.device).opencl, &label);
-  if (context == nullptr)
-    fail(ErrorCode::input, "device '%s' is no OpenCL device; expected 'gpu' or 'gpu:<index>'",
-         options.device.c_str());
-  return opencl::test_all_kernels(context, options, again);
+  const std::shared_ptr<gpu::Device> device =
+      open_device(options, parse_device(options.device).gpu, &label);
+  if (device == nullptr)
+    fail(ErrorCode::input, "device '%s' is no GPU; expected 'gpu' or 'gpu:<index>'", options.device.c_str());
+  return gpu::test_all_kernels(device, options, again);
 }
 
 }  // namespace phonebit::engine

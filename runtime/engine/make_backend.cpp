@@ -1,37 +1,23 @@
 #include "engine/make_backend.h"
 
+#include "coexec/coexec_backend.h"
 #include "cpu/cpu_backend.h"
 #include "engine/device_choice.h"
 #include "engine/thread_choice.h"
+#include "gpu/gpu_backend.h"
 
 namespace phonebit::engine {
-namespace {
 
-template <class Own>
-Own* keep(ChosenBackend& chosen, std::unique_ptr<Own> backend) {
-  Own* const own = backend.get();
-  chosen.backend = std::move(backend);
-  return own;
-}
-
-}  // namespace
-
-ChosenBackend make_backend(const loader::Model& model, const Options& options) {
-  const DeviceName device = parse_device(options.device);
+std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options) {
+  const DeviceName name = parse_device(options.device);
   std::string label;
-  std::shared_ptr<opencl::Context> context = make_context(options, device.opencl, &label);
-  ChosenBackend chosen;
-  if (context == nullptr)
-    chosen.backend =
-        std::make_unique<cpu::CpuBackend>(model, choose_isa(device.isa), options, make_pool(options));
-  else if (device.has_cpu && !device.opencl.empty())
-    chosen.coexec = keep(
-        chosen, std::make_unique<coexec::CoexecBackend>(model, std::move(context), label,
-                                                        choose_isa(device.isa), make_pool(options), options));
-  else
-    chosen.opencl = keep(chosen, std::make_unique<opencl::OpenClBackend>(
-                                     model, std::move(context), label, make_copying_pool(options), options));
-  return chosen;
+  std::shared_ptr<gpu::Device> device = open_device(options, name.gpu, &label);
+  if (device == nullptr)
+    return std::make_unique<cpu::CpuBackend>(model, choose_isa(name.isa), options, make_pool(options));
+  if (name.has_cpu && !name.gpu.empty())
+    return std::make_unique<coexec::CoexecBackend>(model, std::move(device), label, choose_isa(name.isa),
+                                                   make_pool(options), options);
+  return std::make_unique<gpu::GpuBackend>(model, std::move(device), label, make_copying_pool(options), options);
 }
 
 }  // namespace phonebit::engine

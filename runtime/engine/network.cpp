@@ -34,7 +34,7 @@ namespace phonebit::engine {
 class Network::Implementation {
  public:
   const loader::Model model;
-  ChosenBackend chosen;
+  std::unique_ptr<Backend> backend;
   std::vector<TensorInfo> tensors, inputs, outputs;
   std::vector<LayerInfo> layers;
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
@@ -50,7 +50,7 @@ class Network::Implementation {
 
   Implementation(loader::Model&& checked, const Options& options)
       : model(std::move(checked)), is_profiling(options.profiling), pass_ms(model.ops.size()) {
-    chosen = make_backend(model, options);
+    backend = make_backend(model, options);
     if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
     for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
     for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -60,7 +60,7 @@ class Network::Implementation {
     for (const int tensor : model.outputs) outputs.push_back(tensors[static_cast<size_t>(tensor)]);
     for (size_t i = 0; i < model.ops.size(); ++i) {
       layers.push_back(describe_layer(model, model.ops[i]));
-      layers.back().kernel = backend().kernel(i);
+      layers.back().kernel = backend->kernel(i);
       layer_inputs.push_back(analysis::tensors_read(model.ops[i]));
       layer_outputs.push_back(analysis::tensors_written(model.ops[i]));
     }
@@ -90,16 +90,15 @@ class Network::Implementation {
   /// The caller holds `turn`.
   void check_values(const std::vector<InputBuffer>& in) {
     for (size_t i = 0; i < in.size(); ++i)
-      check_finite(model.tensor(model.inputs[i]), in[i], backend().pool());
+      check_finite(model.tensor(model.inputs[i]), in[i], backend->pool());
   }
 
   /// Drivers do not outlive a fork, and would wait for threads that are gone.
   void check_process() const {
-    if (fork_generation == threads::fork_generation() ||
-        (chosen.opencl == nullptr && chosen.coexec == nullptr))
-      return;
+    const bool has_driver = backend->gpu() != nullptr || backend->coexec() != nullptr;
+    if (fork_generation == threads::fork_generation() || !has_driver) return;
     fail(ErrorCode::device, "device %s: this process was forked after the network was loaded; load it again",
-         backend().device().c_str());
+         backend->device().c_str());
   }
 
   void check_layer(size_t index) const {
@@ -107,17 +106,15 @@ class Network::Implementation {
       fail(ErrorCode::input, "layer %zu does not exist, there are %zu", index, layers.size());
   }
 
-  Backend& backend() const { return *chosen.backend; }
-  opencl::OpenClBackend& opencl() const {
-    if (chosen.opencl == nullptr)
-      fail(ErrorCode::input, "device %s: this needs a network on an OpenCL device",
-           backend().device().c_str());
-    return *chosen.opencl;
+  GpuAbilities& gpu() const {
+    if (backend->gpu() == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on 'gpu'", backend->device().c_str());
+    return *backend->gpu();
   }
-  coexec::CoexecBackend& coexec() const {
-    if (chosen.coexec == nullptr)
-      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend().device().c_str());
-    return *chosen.coexec;
+  CoexecAbilities& coexec() const {
+    if (backend->coexec() == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend->device().c_str());
+    return *backend->coexec();
   }
 };
 
@@ -126,7 +123,7 @@ class Network::Implementation {
 class Network::Turn {
  public:
   explicit Turn(Implementation& own)
-      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend().pool().cores()) {
+      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend->pool().cores()) {
     cancellation_.check();
     own.check_process();
   }
@@ -200,12 +197,12 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   Implementation& own = *implementation_;
   own.check_terminals(inputs, outputs, batch);
   const Turn turn(own);
-  if (!own.backend().checks_values(batch)) own.check_values(inputs);
+  if (!own.backend->checks_values(batch)) own.check_values(inputs);
   const auto begin = std::chrono::steady_clock::now();
-  own.backend().forward(inputs, outputs, batch, turn.cancellation(),
+  own.backend->forward(inputs, outputs, batch, turn.cancellation(),
                         own.is_profiling ? &own.pass_ms : nullptr);
   if (own.performance_hint)
-    own.performance_hint->report(own.backend().pool(), (std::chrono::steady_clock::now() - begin) / batch);
+    own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
   if (!own.is_profiling) return;
   const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
   own.last_ms = own.pass_ms;
@@ -229,8 +226,8 @@ std::shared_ptr<Network::Pass> Network::begin(const std::vector<InputBuffer>& in
   }
   own.check_terminals(inputs, outputs, batch);
   const Turn turn(own);
-  if (!own.backend().checks_values(batch)) own.check_values(inputs);
-  pass->running = own.backend().begin(inputs, outputs, batch, turn.cancellation());
+  if (!own.backend->checks_values(batch)) own.check_values(inputs);
+  pass->running = own.backend->begin(inputs, outputs, batch, turn.cancellation());
   return pass;
 }
 
@@ -262,7 +259,7 @@ std::vector<double> Network::profile(const std::vector<InputBuffer>& inputs, int
   std::vector<std::vector<double>> times(layers().size());
   std::vector<double> of_pass(times.size());
   for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-    implementation_->backend().forward(inputs, own.outputs, batch, turn.cancellation(), &of_pass);
+    implementation_->backend->forward(inputs, own.outputs, batch, turn.cancellation(), &of_pass);
     for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
   }
   std::vector<double> result;
@@ -278,7 +275,7 @@ void Network::activations(const std::vector<InputBuffer>& inputs, const std::vec
   const Turn turn(own);
   own.check_inputs(inputs, batch);
   own.check_values(inputs);
-  own.backend().activations(inputs, tensors, batch, turn.cancellation());
+  own.backend->activations(inputs, tensors, batch, turn.cancellation());
 }
 
 void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -289,26 +286,26 @@ void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
   check_buffers("result", results, own.tensors, own.layer_outputs[index], batch);
   check_disjoint(operands, results);
   const Turn turn(own);
-  own.backend().run_op(index, operands, results, batch, turn.cancellation());
+  own.backend->run_op(index, operands, results, batch, turn.cancellation());
 }
 
 void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
                                 const std::vector<DeviceBuffer>& outputs, int batch) {
   Implementation& own = *implementation_;
   const Turn turn(own);
-  own.opencl().forward_on_device(inputs, outputs, batch);
+  own.gpu().forward_on_device(inputs, outputs, batch);
 }
 
 std::vector<std::string> Network::candidates(size_t index) const {
   implementation_->check_layer(index);
-  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
-  return backend != nullptr ? backend->candidates(index) : std::vector<std::string>{};
+  const GpuAbilities* const gpu = implementation_->backend->gpu();
+  return gpu != nullptr ? gpu->candidates(index) : std::vector<std::string>{};
 }
 
 std::vector<KernelProgram> Network::programs(size_t index) const {
   const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   implementation_->check_layer(index);
-  return implementation_->opencl().programs(index);
+  return implementation_->gpu().programs(index);
 }
 
 double Network::measure_choice(size_t index, const std::string& choice, int batch, int repeats,
@@ -318,12 +315,12 @@ double Network::measure_choice(size_t index, const std::string& choice, int batc
   if (batch < 1 || repeats < 1)
     fail(ErrorCode::input, "batch %d, repeats %d: expected at least 1", batch, repeats);
   const Turn turn(own);
-  return own.opencl().measure_choice(index, choice, batch, repeats, is_equal, turn.cancellation());
+  return own.gpu().measure_choice(index, choice, batch, repeats, is_equal, turn.cancellation());
 }
 
 std::string Network::tuning_line(size_t index, const std::string& choice) const {
   implementation_->check_layer(index);
-  return implementation_->opencl().tuning_line(index, choice);
+  return implementation_->gpu().tuning_line(index, choice);
 }
 
 LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
@@ -350,13 +347,13 @@ std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu)
 }
 
 std::string Network::plan_key() const {
-  const coexec::CoexecBackend* const backend = implementation_->chosen.coexec;
-  return backend != nullptr ? backend->plan_key() : "";
+  const CoexecAbilities* const coexec = implementation_->backend->coexec();
+  return coexec != nullptr ? coexec->plan_key() : "";
 }
 
 ExecutionPlan Network::plan() const {
-  const coexec::CoexecBackend* const backend = implementation_->chosen.coexec;
-  return backend != nullptr ? backend->plan() : ExecutionPlan{};
+  const CoexecAbilities* const coexec = implementation_->backend->coexec();
+  return coexec != nullptr ? coexec->plan() : ExecutionPlan{};
 }
 
 // What a pass may change is read in a turn of its own, though not as one: cancel() does not concern it.
@@ -368,25 +365,25 @@ CoexecInfo Network::coexec() const {
 
 std::vector<std::string> Network::warnings() const {
   const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
-  return implementation_->backend().warnings();
+  return implementation_->backend->warnings();
 }
 
 MemoryInfo Network::memory() const {
   const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
-  return implementation_->backend().memory();
+  return implementation_->backend->memory();
 }
 
-std::string Network::device() const { return implementation_->backend().device(); }
+std::string Network::device() const { return implementation_->backend->device(); }
 
 StartupInfo Network::startup() const {
   const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
-  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
-  return backend != nullptr ? backend->startup() : StartupInfo{};
+  const GpuAbilities* const gpu = implementation_->backend->gpu();
+  return gpu != nullptr ? gpu->startup() : StartupInfo{};
 }
 
-OpenClHandles Network::opencl() const {
-  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
-  return backend != nullptr ? backend->handles() : OpenClHandles{};
+GpuHandles Network::handles() const {
+  const GpuAbilities* const gpu = implementation_->backend->gpu();
+  return gpu != nullptr ? gpu->handles() : GpuHandles{};
 }
 
 const std::vector<int>& Network::layer_inputs(size_t index) const {
@@ -400,8 +397,8 @@ const std::vector<int>& Network::layer_outputs(size_t index) const {
 }
 
 const std::string& Network::metadata() const { return implementation_->model.metadata; }
-const char* Network::isa() const { return implementation_->backend().isa(); }
-int Network::threads() const { return implementation_->backend().pool().threads(); }
+const char* Network::isa() const { return implementation_->backend->isa(); }
+int Network::threads() const { return implementation_->backend->pool().threads(); }
 
 const char* version() { return PHONEBIT_VERSION; }
 

@@ -13,7 +13,7 @@
 namespace phonebit::engine::gpu {
 namespace {
 
-struct Kernel {
+struct KernelFile {
   std::string_view text;
   std::vector<Tunable> tunables;
 };
@@ -66,7 +66,7 @@ bool parse_tunable(std::string_view line, Tunable& into) {
 /// The parsed library. Views point into `files`.
 struct Library {
   KernelFiles files = embedded_files();
-  std::map<std::string, Kernel, std::less<>> kernels;
+  std::map<std::string, KernelFile, std::less<>> kernels;
 
   Library() {
     // For work on kernels without building, and for tests that plant a fault.
@@ -76,7 +76,7 @@ struct Library {
     for (const auto& [path, text] : files) {
       if (path.size() < 3 || path.substr(path.size() - 3) != ".cl") continue;
       const std::string name = path.substr(path.rfind('/') + 1);
-      Kernel& kernel = kernels[name.substr(0, name.size() - 3)];
+      KernelFile& kernel = kernels[name.substr(0, name.size() - 3)];
       kernel.text = text;
       for (std::string_view rest = text, line; take_line(rest, line);) {
         Tunable tunable;
@@ -85,7 +85,7 @@ struct Library {
     }
   }
 
-  const Kernel& kernel(std::string_view name) const {
+  const KernelFile& kernel(std::string_view name) const {
     const auto at = kernels.find(name);
     if (at == kernels.end()) fail(ErrorCode::internal, "there is no kernel '%s'", std::string(name).c_str());
     return at->second;
@@ -146,7 +146,7 @@ std::string_view built_in_tuning_table() {
 }
 
 std::string assemble(std::string_view kernel, const Defines& defines) {
-  const Kernel& found = library().kernel(kernel);
+  const KernelFile& found = library().kernel(kernel);
   Defines all;
   for (const Tunable& tunable : found.tunables) all.set(tunable.name.c_str(), tunable.default_value);
   for (const auto& [name, value] : defines.all()) all.set(name.c_str(), value);

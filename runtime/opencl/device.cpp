@@ -48,12 +48,12 @@ bool has_extension(const std::string& extensions, const std::string& name) {
 }
 
 /// An in-order queue must do, see Context.
-bool has_usable_command_buffer(const Device& device) {
+bool has_usable_command_buffer(const ClDevice& device) {
   return has_extension(device.extensions, "cl_khr_command_buffer") &&
          optional_info<cl_bitfield>(device.id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR) == 0;
 }
 
-void describe_limits(Device& device) {
+void describe_limits(ClDevice& device) {
   const cl_device_id id = device.id;
   device.compute_units = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS));
   device.clock_mhz = static_cast<int>(optional_info<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY));
@@ -67,7 +67,7 @@ void describe_limits(Device& device) {
   device.image2d_max_height = optional_info<size_t>(id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
 }
 
-void describe_features(Device& device) {
+void describe_features(ClDevice& device) {
   const cl_device_id id = device.id;
   const auto floats = device_info<cl_bitfield>(id, CL_DEVICE_SINGLE_FP_CONFIG);
   const auto svm = optional_info<cl_bitfield>(id, CL_DEVICE_SVM_CAPABILITIES);
@@ -85,7 +85,7 @@ void describe_features(Device& device) {
 }
 
 /// Whether the engine can work with it at all: kernels are OpenCL C 1.2 in source form.
-bool is_usable(const Device& device) {
+bool is_usable(const ClDevice& device) {
   return device.version.rfind("OpenCL 1.0", 0) != 0 && device.version.rfind("OpenCL 1.1", 0) != 0 &&
          optional_info<cl_bool>(device.id, CL_DEVICE_AVAILABLE) != 0 &&
          optional_info<cl_bool>(device.id, CL_DEVICE_COMPILER_AVAILABLE) != 0;
@@ -109,25 +109,25 @@ std::vector<cl_device_id> platform_devices(cl_platform_id platform) {
   return found;
 }
 
-std::vector<Device> find_devices() {
-  std::vector<Device> found;
+std::vector<ClDevice> find_devices() {
+  std::vector<ClDevice> found;
   for (const cl_platform_id platform : platforms()) {
     for (const cl_device_id id : platform_devices(platform)) {
       try {
-        Device device = describe_device(id);
+        ClDevice device = describe_device(id);
         if (is_usable(device)) found.push_back(std::move(device));
       } catch (const Error&) {
         // A driver that cannot even describe its device; the others serve.
       }
     }
   }
-  const auto rank = [](const Device& device) {
+  const auto rank = [](const ClDevice& device) {
     const bool is_simulator = device.platform_name.find("Oclgrind") != std::string::npos;
     return is_simulator ? 2 : device.is_gpu ? 0 : 1;
   };
-  std::vector<Device> ordered;
+  std::vector<ClDevice> ordered;
   for (const int wanted : {0, 1, 2}) {
-    for (const Device& device : found) {
+    for (const ClDevice& device : found) {
       if (rank(device) == wanted) ordered.push_back(device);
     }
   }
@@ -136,13 +136,14 @@ std::vector<Device> find_devices() {
 
 }  // namespace
 
-const std::vector<Device>& devices() {
-  static const std::vector<Device> found = find_devices();
+const std::vector<ClDevice>& devices() {
+  static const std::vector<ClDevice> found = find_devices();
   return found;
 }
 
-Device describe_device(cl_device_id id) {
-  Device device{};
+ClDevice describe_device(cl_device_id id) {
+  ClDevice device{};
+  device.api = "opencl";
   device.id = id;
   device.platform = device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM);
   device.name = device_text(id, CL_DEVICE_NAME);
@@ -159,12 +160,12 @@ Device describe_device(cl_device_id id) {
     compute_capability =
         static_cast<int>(10 * optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
                          optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
-  const DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
+  const gpu::DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
                              device.version, device.is_gpu,      compute_capability};
-  device.vendor = vendor_of(names);
+  device.vendor = gpu::vendor_of(names);
   device.keeps_programs = device.vendor == "pocl";
   device.has_overlapping_parts = device.vendor != "nvidia";
-  device.family = family_of(names);
+  device.family = gpu::family_of(names);
   describe_limits(device);
   describe_features(device);
   return device;

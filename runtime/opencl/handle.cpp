@@ -1,6 +1,7 @@
 #include "opencl/handle.h"
 
 #include "opencl/cl_functions.h"
+#include "opencl/memory.h"
 
 namespace phonebit::engine::opencl {
 
@@ -15,5 +16,11 @@ void release(cl_event object) noexcept { api().clReleaseEvent(object); }
 
 void retain(cl_context object) { check(api().clRetainContext(object), "clRetainContext"); }
 void retain(cl_command_queue object) { check(api().clRetainCommandQueue(object), "clRetainCommandQueue"); }
+
+/// The buffer goes before what it lies over.
+Memory::~Memory() {
+  owned_ = Handle<cl_mem>();
+  if (shared_ != nullptr) api().clSVMFree(context_, shared_);
+}
 
 }  // namespace phonebit::engine::opencl

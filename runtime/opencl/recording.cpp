@@ -1,9 +1,10 @@
-#include "opencl/recording.h"
-
+// Launches that a device is told once and then replays.
 #include <cstring>
 #include <vector>
 
 #include "opencl/cl_functions.h"
+#include "opencl/context.h"
+#include "opencl/program.h"
 
 namespace phonebit::engine::opencl {
 namespace {
@@ -40,10 +41,10 @@ constexpr char kQueueRecordingNames[] =
 /// Fills `functions` with those of the names, in their order. False where one is missing. Some of Qualcomm's
 /// libraries export functions of extensions that they do not find by name.
 template <class Functions>
-bool resolve(const Context& context, const char* names, Functions& functions) {
+bool resolve(Context& context, const char* names, Functions& functions) {
   void* addresses[sizeof functions / sizeof(void*)];
   for (void*& address : addresses) {
-    address = api().clGetExtensionFunctionAddressForPlatform(context.device().platform, names);
+    address = api().clGetExtensionFunctionAddressForPlatform(context.facts().platform, names);
     if (address == nullptr) address = exported_function(names);
     if (address == nullptr) return false;
     names += std::strlen(names) + 1;
@@ -52,10 +53,14 @@ bool resolve(const Context& context, const char* names, Functions& functions) {
   return true;
 }
 
-class CommandBuffer final : public Recording {
+void check_replay(cl_int status) {
+  check(status, "replay of launches", "the option command_buffer turns it off");
+}
+
+class CommandBuffer final : public gpu::Recording {
  public:
-  explicit CommandBuffer(const Context& context) {
-    cl_command_queue const queue = context.queue();
+  explicit CommandBuffer(Context& context) {
+    cl_command_queue const queue = context.queue().get();
     cl_int status = CL_SUCCESS;
     if (resolve(context, kCommandBufferNames, functions_))
       buffer_ = functions_.create(1, &queue, nullptr, &status);
@@ -65,12 +70,12 @@ class CommandBuffer final : public Recording {
   }
   bool is_usable() const { return buffer_ != nullptr; }
 
-  cl_int add(cl_kernel kernel, cl_uint dimensions, const size_t* global, const size_t* local) override {
-    return functions_.add_kernel(buffer_, nullptr, nullptr, kernel, dimensions, nullptr, global, local, 0,
-                                 nullptr, nullptr, nullptr);
+  bool add(const gpu::Kernel& kernel, const gpu::WorkSize& size) override {
+    return functions_.add_kernel(buffer_, nullptr, nullptr, object_of(kernel), size.dimensions, nullptr,
+                                 size.global, size.local, 0, nullptr, nullptr, nullptr) == CL_SUCCESS;
   }
-  cl_int end() override { return functions_.finalize(buffer_); }
-  cl_int enqueue() override { return functions_.enqueue(0, nullptr, buffer_, 0, nullptr, nullptr); }
+  bool end() override { return functions_.finalize(buffer_) == CL_SUCCESS; }
+  void enqueue() override { check_replay(functions_.enqueue(0, nullptr, buffer_, 0, nullptr, nullptr)); }
 
  private:
   CommandBufferFunctions functions_;
@@ -78,10 +83,10 @@ class CommandBuffer final : public Recording {
 };
 
 /// Of as many recordings as a device needs: each holds a limited number of kernels.
-class QueueRecordings final : public Recording {
+class QueueRecordings final : public gpu::Recording {
  public:
-  explicit QueueRecordings(const Context& context) : to_(context.queue()) {
-    const cl_device_id device = context.device().id;
+  explicit QueueRecordings(Context& context) : to_(context.queue().get()) {
+    const cl_device_id device = context.facts().id;
     cl_int status = CL_SUCCESS;
     if (!resolve(context, kQueueRecordingNames, functions_)) return;
     if (api().clGetDeviceInfo(device, CL_DEVICE_RECORDABLE_QUEUE_MAX_SIZE, sizeof most_, &most_, nullptr) !=
@@ -99,25 +104,22 @@ class QueueRecordings final : public Recording {
   }
   bool is_usable() const { return most_ > 0 && queue_; }
 
-  cl_int add(cl_kernel kernel, cl_uint dimensions, const size_t* global, const size_t* local) override {
+  bool add(const gpu::Kernel& kernel, const gpu::WorkSize& size) override {
     if (kernels_++ % most_ == 0) {
-      cl_int status = end();
-      if (status != CL_SUCCESS) return status;
+      if (!end()) return false;
+      cl_int status = CL_SUCCESS;
       cl_recording const recording = functions_.create(queue_.get(), &status);
-      if (status != CL_SUCCESS) return status;
+      if (status != CL_SUCCESS) return false;
       recordings_.push_back(recording);
     }
-    return api().clEnqueueNDRangeKernel(queue_.get(), kernel, dimensions, nullptr, global, local, 0, nullptr,
-                                        nullptr);
+    return api().clEnqueueNDRangeKernel(queue_.get(), object_of(kernel), size.dimensions, nullptr, size.global,
+                                        size.local, 0, nullptr, nullptr) == CL_SUCCESS;
   }
-  cl_int end() override { return recordings_.empty() ? CL_SUCCESS : functions_.end(recordings_.back()); }
-  cl_int enqueue() override {
-    cl_int status = CL_SUCCESS;
+  bool end() override { return recordings_.empty() || functions_.end(recordings_.back()) == CL_SUCCESS; }
+  void enqueue() override {
     for (cl_recording const recording : recordings_)
-      if (status == CL_SUCCESS)
-        status = functions_.enqueue(to_, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0,
-                                    nullptr, nullptr);
-    return status;
+      check_replay(functions_.enqueue(to_, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr,
+                                      nullptr));
   }
 
  private:
@@ -129,7 +131,7 @@ class QueueRecordings final : public Recording {
 };
 
 template <class Made>
-std::unique_ptr<Recording> usable(const Context& context) {
+std::unique_ptr<gpu::Recording> usable(Context& context) {
   auto made = std::make_unique<Made>(context);
   if (!made->is_usable()) return nullptr;
   return made;
@@ -137,9 +139,9 @@ std::unique_ptr<Recording> usable(const Context& context) {
 
 }  // namespace
 
-std::unique_ptr<Recording> new_recording(const Context& context) {
-  if (context.device().has_command_buffer) return usable<CommandBuffer>(context);
-  if (context.device().has_recordable_queue) return usable<QueueRecordings>(context);
+std::unique_ptr<gpu::Recording> make_recording(Context& context) {
+  if (context.facts().has_command_buffer) return usable<CommandBuffer>(context);
+  if (context.facts().has_recordable_queue) return usable<QueueRecordings>(context);
   return nullptr;
 }
 

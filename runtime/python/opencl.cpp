@@ -9,7 +9,7 @@
 #include "bindings.h"
 #include "engine/devices.h"
 #include "gil_release.h"
-#include "opencl/program_cache.h"
+#include "gpu/program_cache.h"
 #include "options.h"
 
 namespace py = pybind11;
@@ -31,7 +31,7 @@ std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
   const Options options = options_of(keywords);
   const GilRelease unlocked;
   std::vector<std::tuple<std::string, std::string, bool, std::string>> results;
-  for (SelfTestResult& result : opencl_self_test(options, again))
+  for (SelfTestResult& result : gpu_self_test(options, again))
     results.emplace_back(result.op, result.choice, result.passed, result.detail);
   return results;
 }
@@ -47,7 +47,7 @@ py::dict dict_of(const std::vector<std::pair<std::string, Value>>& pairs) {
 }  // namespace
 
 void define_opencl(py::module_& module) {
-  using Info = OpenClDeviceInfo;
+  using Info = GpuInfo;
   py::class_<Info>(module, "OpenClDevice", "An OpenCL device and what it can do.")
       .def_readonly("index", &Info::index)
       .def_readonly("name", &Info::name)
@@ -64,15 +64,15 @@ void define_opencl(py::module_& module) {
       .def_property_readonly("capabilities", [](const Info& info) { return dict_of(info.capabilities); })
       .def_property_readonly("kernels", [](const Info& info) { return dict_of(info.kernels); })
       .def_property_readonly("id", [](const Info& info) { return reinterpret_cast<uintptr_t>(info.id); });
-  py::class_<OpenClHandles>(module, "OpenClHandles", "OpenCL objects of the caller, as numbers.")
+  py::class_<GpuHandles>(module, "GpuHandles", "OpenCL objects of the caller, as numbers.")
       .def(py::init([](uintptr_t context, uintptr_t device, uintptr_t queue) {
-             return OpenClHandles{pointer(context), pointer(device), pointer(queue)};
+             return GpuHandles{pointer(context), pointer(device), pointer(queue)};
            }),
            py::arg("context"), py::arg("device"), py::arg("queue") = 0);
   module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
-  module.def("opencl_devices", &opencl_devices, "OpenCL devices, GPUs first.");
-  module.def("opencl_error", &opencl_error, "Why there is no OpenCL device, or an empty text.");
-  opencl::set_compile_hook(&before_compiling);
+  module.def("opencl_devices", &gpu_devices, "OpenCL devices, GPUs first.");
+  module.def("opencl_error", &gpu_error, "Why there is no OpenCL device, or an empty text.");
+  gpu::set_compile_hook(&before_compiling);
   module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
 }

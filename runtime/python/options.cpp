@@ -62,8 +62,8 @@ constexpr Keyword kKeywords[] = {
     {"max_work", &set_plain<&Options::max_work>},
     {"device",
      [](Options& options, const py::object& device) {
-       if (py::isinstance<OpenClHandles>(device))
-         options.opencl = device.cast<OpenClHandles>();
+       if (py::isinstance<GpuHandles>(device))
+         options.handles = device.cast<GpuHandles>();
        else
          options.device = device.cast<std::string>();
      }},

@@ -277,7 +277,7 @@ static void test_measuring_on_cpu(phonebit_network* network) {
   REFUSED(phonebit_network_dispatch(network, 0, &part, NULL, 0, &count), "'gpu+cpu'");
   REFUSED(phonebit_network_dispatch(network, 0, NULL, NULL, 0, &count), "gpu: got NULL");
   phonebit_options* const options = cpu_options();
-  REFUSED(phonebit_self_test(options, 0, NULL, NULL), "no OpenCL device");
+  REFUSED(phonebit_self_test(options, 0, NULL, NULL), "is no GPU");
   phonebit_options_destroy(options);
 }
 

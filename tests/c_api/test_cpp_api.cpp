@@ -263,7 +263,7 @@ TEST_CASE("the machine") {
   CHECK(sources->size() >= 3);
   auto meter = phonebit::EnergyMeter::create("perpetuum mobile");
   check_error(meter, Status::device, "perpetuum mobile", "EnergyMeter");
-  check_error(phonebit::self_test(cpu()), Status::input, "no OpenCL device", "self_test");
+  check_error(phonebit::self_test(cpu()), Status::input, "is no GPU", "self_test");
   CHECK(phonebit::version() == phonebit_version());
   CHECK(phonebit::opencl_error().empty() == has_opencl());
   if (has_opencl()) CHECK(phonebit::use_opencl_library("/none").ok());  // in use already: no effect

@@ -139,7 +139,7 @@ int check_network(const std::string& path, Options options) {
 /// --subcase=<network>. Kernels are kept in PHONEBIT_CACHE_DIR, or in a folder of this process.
 TEST_CASE("networks of which each layer is shared") {
   if (!has_opencl_device()) return;
-  INFO(opencl_devices()[0].name);
+  INFO(gpu_devices()[0].name);
   static const TemporaryFolder own;
   const char* const shared = std::getenv("PHONEBIT_CACHE_DIR");
   Options options;

@@ -19,17 +19,18 @@
 #include "gpu/kernel_choice.h"
 #include "gpu/kernel_files.h"
 #include "gpu/kernel_library.h"
+#include "gpu/program_cache.h"
 #include "gpu/tuning_table.h"
 #include "opencl/cl_api.h"
 #include "opencl/context.h"
 #include "opencl/device.h"
-#include "opencl/program_cache.h"
 #include "temporary_folder.h"
 
 namespace {
 
 using namespace phonebit::engine;
 using namespace phonebit::engine::test;
+using namespace phonebit::engine::gpu;
 using namespace phonebit::engine::opencl;
 
 TEST_CASE("statuses have names") {
@@ -46,7 +47,7 @@ TEST_CASE("statuses have names") {
 TEST_CASE("hints are told to drivers that take them") {
   using Context = std::vector<intptr_t>;
   using Queue = std::vector<cl_properties>;
-  Device device{};
+  opencl::ClDevice device{};
   for (const Hint hint : {Hint::none, Hint::performance, Hint::power}) {
     CHECK(context_properties(device, hint) == Context{0x1084, 0, 0});
     CHECK(queue_properties(device, 2, hint) == Queue{0x1093, 2, 0});
@@ -273,8 +274,8 @@ TEST_CASE("choices are parsed") {
               [&] { choice.parameter("NO_SUCH"); });
 }
 
-Device phone() {
-  Device device{};
+DeviceFacts phone() {
+  DeviceFacts device{};
   device.name = "QUALCOMM Adreno(TM) 640";
   device.vendor = "qualcomm";
   device.family = "adreno6xx";
@@ -306,7 +307,7 @@ TEST_CASE("table prefers the specific") {
   TuningTable table = TuningTable::parse(text, "test");
   CHECK(table.entries().size() == 13);
   const std::vector<std::string> expected = {k[6], k[4], k[5], k[3], k[2], k[1], k[0], k[11]};
-  // Device, family, vendor; then exact shape, class, any; then the order of the table; each choice once.
+  // DeviceFacts, family, vendor; then exact shape, class, any; then the order of the table; each choice once.
   CHECK(kernels_of(table.choices(query, phone())) == expected);
   CHECK_MESSAGE(table.choices({"conv2d_u8", "window", signature}, phone()).empty(), "an op without entries");
   CHECK(TuningTable::parse(table.text(), "copy").text() == table.text());

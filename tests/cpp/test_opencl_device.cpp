@@ -11,10 +11,9 @@
 
 #include "check_error.h"
 #include "loader/crc32.h"
+#include "gpu/program_cache.h"
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
-#include "opencl/program_cache.h"
-#include "opencl/recording.h"
 #include "opencl_device.h"
 #include "temporary_folder.h"
 
@@ -22,7 +21,10 @@ namespace {
 
 using namespace phonebit::engine;
 using namespace phonebit::engine::test;
-using namespace phonebit::engine::opencl;
+using namespace phonebit::engine::gpu;
+using phonebit::engine::opencl::ClDevice;
+using phonebit::engine::opencl::Context;
+using phonebit::engine::opencl::devices;
 
 const std::string source =
     "#define FACTOR 3\n"
@@ -31,9 +33,9 @@ const std::string source =
     "}\n";
 constexpr size_t count = 100;
 
-const Device* test_device() {
+const ClDevice* test_device() {
   const char* const wanted = std::getenv("PHONEBIT_TEST_DEVICE");
-  for (const Device& device : devices()) {
+  for (const ClDevice& device : devices()) {
     if (wanted == nullptr || device.key().find(wanted) != std::string::npos) return &device;
   }
   return nullptr;
@@ -42,7 +44,7 @@ const Device* test_device() {
 TEST_CASE("the device is described") {
   if (!has_opencl_device()) return;
   REQUIRE(test_device() != nullptr);
-  const Device& device = *test_device();
+  const ClDevice& device = *test_device();
   MESSAGE(device.key(), "; ", device.vendor, ", ", device.family, "; ", device.version);
   CHECK(device.compute_units > 0);
   CHECK(device.max_work_group_size > 0);
@@ -54,11 +56,11 @@ TEST_CASE("the device is described") {
   CHECK_MESSAGE((!device.has_images || device.image2d_max_width >= 2048),
                 "images have the size that OpenCL guarantees");
   bool is_others = false;
-  for (const Device& each : devices()) {
+  for (const ClDevice& each : devices()) {
     CHECK_MESSAGE((!each.is_gpu || !is_others), "GPUs come first");
     is_others = is_others || !each.is_gpu;
   }
-  const Device again = describe_device(device.id);
+  const ClDevice again = opencl::describe_device(device.id);
   CHECK(again.key() == device.key());
   CHECK(again.family == device.family);
 }
@@ -69,29 +71,31 @@ std::vector<int> numbers() {
   return values;
 }
 
-std::vector<int> download(const Context& context, cl_mem buffer) {
+constexpr size_t bytes = count * sizeof(int);
+
+std::vector<int> download(Context& context, const DeviceMemory& buffer) {
   std::vector<int> values(count);
-  check(api().clEnqueueReadBuffer(context.queue(), buffer, CL_TRUE, 0, count * sizeof(int), values.data(), 0,
-                                  nullptr, nullptr),
-        "clEnqueueReadBuffer");
+  context.queue().read(buffer, Region::of_bytes(0, bytes), reinterpret_cast<std::byte*>(values.data()), true,
+                       nullptr);
   return values;
 }
 
-void set_arguments(cl_kernel kernel, cl_mem from, cl_mem to) {
-  check(api().clSetKernelArg(kernel, 0, sizeof from, &from), "clSetKernelArg");
-  check(api().clSetKernelArg(kernel, 1, sizeof to, &to), "clSetKernelArg");
+void bind(Kernel& kernel, const DeviceMemory& from, const DeviceMemory& to) {
+  kernel.bind(0, from);
+  kernel.bind(1, to);
 }
 
+constexpr WorkSize kAll{1, &count, nullptr};
+
 /// Whether the kernel does what its source says.
-bool works(const Context& context, cl_kernel kernel, cl_command_queue queue) {
+bool works(Context& context, Kernel& kernel) {
   const std::vector<int> from = numbers();
-  const Handle<cl_mem> input = context.buffer(count * sizeof(int), from.data(), "input");
-  const Handle<cl_mem> output = context.buffer(count * sizeof(int), nullptr, "output");
-  set_arguments(kernel, input.get(), output.get());
-  check(api().clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &count, nullptr, 0, nullptr, nullptr),
-        "clEnqueueNDRangeKernel");
-  check(api().clFinish(queue), "clFinish");
-  const std::vector<int> to = download(context, output.get());
+  const auto input = context.buffer(bytes, from.data(), "input");
+  const auto output = context.buffer(bytes, nullptr, "output");
+  bind(kernel, *input, *output);
+  context.queue().launch(kernel, kAll, nullptr);
+  context.queue().finish();
+  const std::vector<int> to = download(context, *output);
   for (size_t i = 0; i < count; ++i) {
     if (to[i] != 3 * from[i] + 1) return false;
   }
@@ -99,31 +103,29 @@ bool works(const Context& context, cl_kernel kernel, cl_command_queue queue) {
 }
 
 void buffers_hold_and_are_refused(const std::shared_ptr<Context>& context) {
-  const Device& device = context->device();
+  const ClDevice& device = context->facts();
   const std::vector<int> values = numbers();
-  const Handle<cl_mem> buffer = context->buffer(count * sizeof(int), values.data(), "values");
-  CHECK(download(*context, buffer.get()) == values);
+  const auto buffer = context->buffer(bytes, values.data(), "values");
+  CHECK(download(*context, *buffer) == values);
   CHECK_MESSAGE(static_cast<bool>(context->buffer(0, nullptr, "empty")), "a buffer of nothing is a buffer");
   CHECK_MESSAGE(static_cast<bool>(context->buffer(0, values.data(), "empty")), "even from data");
   const size_t too_large = static_cast<size_t>(device.max_buffer_bytes) + 1;
   check_error(ErrorCode::device, {"conv7 weights", std::to_string(too_large)}, "too large",
               [&] { context->buffer(too_large, nullptr, "conv7 weights"); });
   const size_t offset = device.base_align_bytes;
-  const Handle<cl_mem> large = context->buffer(offset + count * sizeof(int), nullptr, "large");
-  const Handle<cl_mem> part = context->sub_buffer(large.get(), offset, count * sizeof(int));
-  check(api().clEnqueueCopyBuffer(context->queue(), buffer.get(), part.get(), 0, 0, count * sizeof(int), 0,
-                                  nullptr, nullptr),
-        "clEnqueueCopyBuffer");
-  CHECK(download(*context, part.get()) == values);
+  const auto large = context->buffer(offset + bytes, nullptr, "large");
+  const auto part = context->part(*large, offset, bytes);
+  context->queue().copy(*buffer, 0, *part, 0, bytes);
+  CHECK(download(*context, *part) == values);
   if (offset > 1)
     check_error(ErrorCode::internal, {"not aligned"}, "alignment",
-                [&] { context->sub_buffer(large.get(), offset + 1, 4); });
+                [&] { context->part(*large, offset + 1, 4); });
   check_error(ErrorCode::internal, {"not inside its buffer"}, "beyond the end",
-              [&] { context->sub_buffer(large.get(), offset, count * sizeof(int) + 1); });
+              [&] { context->part(*large, offset, bytes + 1); });
 }
 
 void images_hold_and_are_refused(const std::shared_ptr<Context>& context) {
-  const Device& device = context->device();
+  const ClDevice& device = context->facts();
   if (!device.has_images) {
     check_error(ErrorCode::device, {"no images"}, "images",
                 [&] { context->image(4, 4, nullptr, "weights"); });
@@ -135,77 +137,71 @@ void images_hold_and_are_refused(const std::shared_ptr<Context>& context) {
               [&] { context->image(device.image2d_max_width + 1, 1, nullptr, "weights"); });
 }
 
-void queues_are_checked(const Device& device, const std::shared_ptr<Context>& context) {
+void queues_are_checked(const ClDevice& device, const std::shared_ptr<Context>& context) {
   std::shared_ptr<Context> mine = Context::create(device);
-  const std::shared_ptr<Context> with_queue = Context::borrow(mine->get(), device.id, mine->queue());
-  const std::shared_ptr<Context> without_queue = Context::borrow(mine->get(), device.id, nullptr);
-  CHECK(with_queue->queue() == mine->queue());
-  CHECK(without_queue->queue() != mine->queue());
+  const GpuHandles own = mine->handles();
+  const std::shared_ptr<Context> with_queue = Context::borrow(own);
+  const std::shared_ptr<Context> without_queue = Context::borrow({own.context, own.device, nullptr});
+  CHECK(with_queue->handles().queue == own.queue);
+  CHECK(without_queue->handles().queue != own.queue);
   check_error(ErrorCode::input, {"another context"}, "a foreign queue",
-              [&] { Context::borrow(mine->get(), device.id, context->queue()); });
+              [&] { Context::borrow({own.context, own.device, context->handles().queue}); });
   check_error(ErrorCode::input, {"null"}, "no context",
-              [&] { Context::borrow(nullptr, device.id, nullptr); });
-  cl_int status = CL_SUCCESS;
-  const Handle<cl_command_queue> queue(
-      api().clCreateCommandQueue(mine->get(), device.id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &status));
-  if (status == CL_SUCCESS)
+              [&] { Context::borrow({nullptr, own.device, nullptr}); });
+  opencl::cl_int status = opencl::CL_SUCCESS;
+  const opencl::Handle<opencl::cl_command_queue> queue(opencl::api().clCreateCommandQueue(
+      mine->get(), device.id, opencl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &status));
+  if (status == opencl::CL_SUCCESS)
     check_error(ErrorCode::input, {"in-order"}, "an out-of-order queue",
-                [&] { Context::borrow(mine->get(), device.id, queue.get()); });
+                [&] { Context::borrow({own.context, own.device, queue.get()}); });
   mine.reset();
   ProgramCache cache(with_queue, "");
-  const Handle<cl_kernel> kernel = cache.kernel("scale", source);
-  CHECK_MESSAGE(works(*with_queue, kernel.get(), with_queue->queue()),
-                "a borrowed context outlives its owner");
+  const std::unique_ptr<Kernel> kernel = cache.kernel("scale", source);
+  CHECK_MESSAGE(works(*with_queue, *kernel), "a borrowed context outlives its owner");
 
   const std::vector<int> values = numbers();
-  const Handle<cl_mem> from = with_queue->buffer(count * sizeof(int), values.data(), "from");
-  const Handle<cl_mem> to = with_queue->buffer(count * sizeof(int), nullptr, "to");
-  set_arguments(kernel.get(), from.get(), to.get());
-  Handle<cl_event> event;
-  check(api().clEnqueueNDRangeKernel(with_queue->profiling_queue(), kernel.get(), 1, nullptr, &count, nullptr,
-                                     0, nullptr, event.out()),
-        "clEnqueueNDRangeKernel");
-  check(api().clFinish(with_queue->profiling_queue()), "clFinish");
-  cl_ulong start = 0;
-  cl_ulong end = 0;
-  check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr),
-        "clGetEventProfilingInfo");
-  check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
-        "clGetEventProfilingInfo");
-  CHECK(end >= start);
-  CHECK(end > 0);
+  const auto from = with_queue->buffer(bytes, values.data(), "from");
+  const auto to = with_queue->buffer(bytes, nullptr, "to");
+  bind(*kernel, *from, *to);
+  Events events;
+  with_queue->profiling_queue().launch(*kernel, kAll, &events);
+  with_queue->profiling_queue().finish();
+  CHECK(events[0]->is_over());
+  const EventSpan span = events[0]->span();
+  CHECK(span.begin >= span.queued);
+  CHECK(span.end >= span.begin);
+  CHECK(span.end > 0);
 }
 
 /// Recorded kernels run in their order, each time anew.
 void recordings_replay(const std::shared_ptr<Context>& context) {
-  const std::unique_ptr<Recording> recording = new_recording(*context);
+  const std::unique_ptr<Recording> recording = context->new_recording();
   CHECK((recording != nullptr) ==
-        (context->device().has_command_buffer || context->device().has_recordable_queue));
+        (context->facts().has_command_buffer || context->facts().has_recordable_queue));
   if (!recording) {
     MESSAGE("nothing can be recorded");
     return;
   }
   ProgramCache cache(context, "");
-  constexpr size_t bytes = count * sizeof(int), kernel_count = 5;
-  std::vector<Handle<cl_mem>> buffers;
-  std::vector<Handle<cl_kernel>> kernels;
+  constexpr size_t kernel_count = 5;
+  std::vector<std::unique_ptr<DeviceMemory>> buffers;
+  std::vector<std::unique_ptr<Kernel>> kernels;
   for (size_t i = 0; i <= kernel_count; ++i) buffers.push_back(context->buffer(bytes, nullptr, "numbers"));
   for (size_t i = 0; i < kernel_count; ++i) {
     kernels.push_back(cache.kernel("scale", source));
-    set_arguments(kernels[i].get(), buffers[i].get(), buffers[i + 1].get());
-    check(recording->add(kernels[i].get(), 1, &count, nullptr), "add");
+    bind(*kernels[i], *buffers[i], *buffers[i + 1]);
+    CHECK(recording->add(*kernels[i], kAll));
   }
-  check(recording->end(), "end");
+  CHECK(recording->end());
   for (int round = 0; round < 5; ++round) {
     const std::vector<int> changed(count, round);
-    check(api().clEnqueueWriteBuffer(context->queue(), buffers[0].get(), CL_TRUE, 0, bytes, changed.data(), 0,
-                                     nullptr, nullptr),
-          "clEnqueueWriteBuffer");
-    check(recording->enqueue(), "enqueue");
+    context->queue().write(*buffers[0], Region::of_bytes(0, bytes),
+                           reinterpret_cast<const std::byte*>(changed.data()), true);
+    recording->enqueue();
     int value = round;
     for (size_t i = 0; i < kernel_count; ++i) value = 3 * value + 1;
-    CHECK_MESSAGE(download(*context, buffers[kernel_count].get()) == std::vector<int>(count, value),
-                  "replay ", round);
+    CHECK_MESSAGE(download(*context, *buffers[kernel_count]) == std::vector<int>(count, value), "replay ",
+                  round);
   }
 }
 
@@ -213,14 +209,14 @@ void build_failures_are_explained(const std::shared_ptr<Context>& context) {
   ProgramCache cache(context, "");
   const std::vector<std::string> parts = {
       "kernel scale",         "clBuildProgram", "CL_BUILD_PROGRAM_FAILURE (-11)",
-      context->device().name, "-cl-std=CL1.2",  "unknown_function_of_mine"};
+      context->facts().name, "-cl-std=CL1.2",  "unknown_function_of_mine"};
   for (int round = 0; round < 2; ++round)
     check_error(ErrorCode::device, parts, "a build failure",
                 [&] { cache.kernel("scale", "__kernel void scale() { unknown_function_of_mine int; }\n"); });
   check_error(ErrorCode::device, {"kernel missing", "CL_INVALID_KERNEL_NAME"}, "a kernel that is not there",
               [&] { cache.kernel("missing", source); });
-  const Handle<cl_kernel> kernel = cache.kernel("scale", source);
-  CHECK_MESSAGE(works(*context, kernel.get(), context->queue()), "a cache works after failures");
+  const std::unique_ptr<Kernel> kernel = cache.kernel("scale", source);
+  CHECK_MESSAGE(works(*context, *kernel), "a cache works after failures");
 }
 
 std::string only_file(const std::string& directory) {
@@ -235,10 +231,10 @@ std::string only_file(const std::string& directory) {
 ProgramStatistics use(const std::shared_ptr<Context>& context, const std::string& directory,
                       const std::string& what) {
   ProgramCache cache(context, directory);
-  const Handle<cl_kernel> first = cache.kernel("scale", source);
-  const Handle<cl_kernel> second = cache.kernel("scale", source);
+  const std::unique_ptr<Kernel> first = cache.kernel("scale", source);
+  const std::unique_ptr<Kernel> second = cache.kernel("scale", source);
   CHECK(first.get() != second.get());
-  CHECK_MESSAGE(works(*context, first.get(), context->queue()), what, ": the kernel works");
+  CHECK_MESSAGE(works(*context, *first), what, ": the kernel works");
   const ProgramStatistics result = cache.statistics();
   CHECK_MESSAGE(result.built + result.loaded == 1, what, ": the program is made once");
   return result;
@@ -263,8 +259,8 @@ std::string with_nonsense_binary(std::string file) {
   return file;
 }
 
-void programs_are_kept(const Device& device, bool by_the_driver) {
-  Device other = device;
+void programs_are_kept(const ClDevice& device, bool by_the_driver) {
+  ClDevice other = device;
   other.keeps_programs = by_the_driver;
   const std::shared_ptr<Context> context = Context::create(other);
   const TemporaryFolder own;
@@ -322,7 +318,7 @@ void threads_build_at_once(const std::shared_ptr<Context>& context) {
   ProgramCache another(context, folder.path());
   const auto work = [&](ProgramCache& cache) {
     for (int i = 0; i < 3; ++i) {
-      const Handle<cl_kernel> kernel = cache.kernel("scale", source + "// text " + std::to_string(i) + "\n");
+      const std::unique_ptr<Kernel> kernel = cache.kernel("scale", source + "// text " + std::to_string(i) + "\n");
       CHECK_MESSAGE(static_cast<bool>(kernel), "each thread gets its kernel");
     }
   };
@@ -339,7 +335,7 @@ void threads_build_at_once(const std::shared_ptr<Context>& context) {
 
 TEST_CASE("a context") {
   if (!has_opencl_device()) return;
-  const Device* const device = test_device();
+  const ClDevice* const device = test_device();
   REQUIRE(device != nullptr);
   const std::shared_ptr<Context> context = Context::create(*device);
   SUBCASE("buffers hold and are refused") { buffers_hold_and_are_refused(context); }

@@ -8,18 +8,19 @@
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
 #include "check_error.h"
-#include "opencl/cl_functions.h"
-#include "opencl/executor.h"
-#include "opencl/layer_parts.h"
-#include "opencl/layer_set.h"
-#include "opencl/svm.h"
-#include "opencl/test_problems.h"
+#include "gpu/executor.h"
+#include "gpu/layer_parts.h"
+#include "gpu/layer_set.h"
+#include "gpu/test_problems.h"
+#include "opencl/context.h"
 #include "opencl_device.h"
 
 namespace {
 
 using namespace phonebit::engine;
-using namespace phonebit::engine::opencl;
+using namespace phonebit::engine::gpu;
+using phonebit::engine::opencl::Context;
+using phonebit::engine::opencl::devices;
 
 using Bytes = std::vector<std::byte>;
 
@@ -28,46 +29,34 @@ constexpr auto kPattern = std::byte{0xA5};
 /// Each tensor in memory of its own, shared virtual or not.
 class OwnMemory final : public TensorMemory {
  public:
-  OwnMemory(const loader::Model& model, Context& context, bool uses_svm) : context_(context) {
-    for (const loader::Tensor& tensor : model.tensors) {
-      svm_.push_back(uses_svm ? std::make_unique<SvmMemory>(context, tensor.bytes(), "a tensor") : nullptr);
-      buffers_.push_back(uses_svm ? context.buffer_over(svm_.back()->data(), tensor.bytes(), "a tensor")
-                                  : context.host_accessible_buffer(tensor.bytes(), "a tensor"));
-    }
+  OwnMemory(const loader::Model& model, Device& device, bool is_shared) : device_(device) {
+    for (const loader::Tensor& tensor : model.tensors)
+      memory_.push_back(device.buffer(tensor.bytes(), nullptr, "a tensor",
+                                      is_shared ? Device::Use::shared : Device::Use::mapped));
   }
-  DeviceMemory memory(int tensor) const override {
-    const auto index = static_cast<size_t>(tensor);
-    return {buffers_[index].get(), svm_[index] != nullptr ? svm_[index]->data() : nullptr};
-  }
+  const DeviceMemory& memory(int tensor) const override { return *memory_[static_cast<size_t>(tensor)]; }
   bool is_half(int) const override { return false; }
   bool is_shared(int, int) const override { return false; }
 
   void write(int tensor, const Bytes& content, size_t bytes) {
-    if (void* const shared = memory(tensor).svm) {
+    if (std::byte* const shared = memory(tensor).address())
       std::memcpy(shared, content.data(), bytes);
-    } else {
-      check(api().clEnqueueWriteBuffer(context_.queue(), memory(tensor).buffer, CL_TRUE, 0, bytes,
-                                       content.data(), 0, nullptr, nullptr),
-            "clEnqueueWriteBuffer");
-    }
+    else
+      device_.queue().write(memory(tensor), Region::of_bytes(0, bytes), content.data(), true);
   }
   Bytes read(int tensor, size_t bytes) {
     Bytes content(bytes);
-    check(api().clFinish(context_.queue()), "clFinish");
-    if (const void* const shared = memory(tensor).svm) {
+    device_.queue().finish();
+    if (const std::byte* const shared = memory(tensor).address())
       std::memcpy(content.data(), shared, bytes);
-    } else {
-      check(api().clEnqueueReadBuffer(context_.queue(), memory(tensor).buffer, CL_TRUE, 0, bytes,
-                                      content.data(), 0, nullptr, nullptr),
-            "clEnqueueReadBuffer");
-    }
+    else
+      device_.queue().read(memory(tensor), Region::of_bytes(0, bytes), content.data(), true);
     return content;
   }
 
  private:
-  Context& context_;
-  std::vector<std::unique_ptr<SvmMemory>> svm_;
-  std::vector<Handle<cl_mem>> buffers_;
+  Device& device_;
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;
 };
 
 /// Whether a byte of a tensor belongs to the part.
@@ -109,7 +98,7 @@ std::string text_of(const OutputPart& part) {
 struct TestDevice {
   std::shared_ptr<Context> context;
   ProgramCache programs;
-  explicit TestDevice(const Device& device) : context(Context::create(device)), programs(context, "") {}
+  explicit TestDevice(const opencl::ClDevice& device) : context(Context::create(device)), programs(context, "") {}
 };
 
 /// One layer, whole and in parts. `choice`: null for the tables'.
@@ -181,7 +170,7 @@ TEST_CASE("a part that a kernel cannot compute goes to the next choice") {
       continue;
     OwnMemory memory(model, *device.context, false);
     Options options;
-    const opencl::Device& facts = device.context->device();
+    const DeviceFacts& facts = device.context->facts();
     const std::string most_specific =
         "binary_conv2d " +
         tuning_query(*op_kernels(model, model.ops[0]).family, layer_facts(model, model.ops[0])).signature +
@@ -254,13 +243,13 @@ TEST_CASE("a first layer computes image by image") {
 TEST_CASE("parts of layers") {
   if (!has_opencl_device()) return;
   TestDevice device(devices()[0]);
-  const Target target{device.context->device(), true};
+  const Target target{device.context->facts(), true};
   size_t count = 0;
   for (const std::string& op : tested_ops()) {
     const auto problems = test_problems(op);
     for (size_t i = 0; i < problems.size(); ++i) {
       const loader::Model& model = problems[i]->model;
-      check_problem(*problems[i], device, nullptr, device.context->device().has_svm_fine && i % 2 == 0);
+      check_problem(*problems[i], device, nullptr, device.context->facts().has_svm_fine && i % 2 == 0);
       ++count;
       // Every kernel with its default parameters, on one problem each.
       for (const char* kernel : op_kernels(model, model.ops[0]).family->kernels) {
@@ -271,7 +260,7 @@ TEST_CASE("parts of layers") {
       }
     }
   }
-  MESSAGE(count, " layers in parts on ", device.context->device().name);
+  MESSAGE(count, " layers in parts on ", device.context->facts().name);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void check_layers(Network& network, const Content& tensors, int batch, bool is_e
   }
 }
 
-bool can(const OpenClDeviceInfo& device, const std::string& what) {
+bool can(const GpuInfo& device, const std::string& what) {
   for (const auto& [name, has] : device.capabilities)
     if (name == what) return has;
   return false;
@@ -114,7 +114,7 @@ void check_passes(const std::string& path, Options options) {
 /// One of them alone: --subcase=<name of the file>.
 TEST_CASE("golden networks") {
   if (!has_opencl_device()) return;
-  const OpenClDeviceInfo device = opencl_devices()[0];
+  const GpuInfo device = gpu_devices()[0];
   INFO(device.name, " (", device.driver_version, ")");
   const bool is_exact_device = can(device, "exact_division") && can(device, "fused_multiply_add");
   const bool can_replay = can(device, "command_buffer");

@@ -8,15 +8,16 @@
 
 #include "check_error.h"
 #include "gpu/kernel_library.h"
-#include "opencl/cl_functions.h"
-#include "opencl/program_cache.h"
-#include "opencl/svm.h"
+#include "gpu/program_cache.h"
+#include "opencl/context.h"
 #include "opencl_device.h"
 
 namespace {
 
 using namespace phonebit::engine;
-using namespace phonebit::engine::opencl;
+using namespace phonebit::engine::gpu;
+using phonebit::engine::opencl::Context;
+using phonebit::engine::opencl::devices;
 
 // As in poll_flags.cl: words a cache line apart.
 constexpr size_t kGpu = 0, kCpu = 16, kTimedOut = 32, kWords = 48;
@@ -26,26 +27,23 @@ class SyncPoint {
   explicit SyncPoint(const std::shared_ptr<Context>& context)
       : context_(context),
         programs_(context, ""),
-        memory_(*context, kWords * sizeof(int), "flags", SvmMemory::with_atomics),
-        flags_(static_cast<std::atomic<int>*>(memory_.data())),
-        kernel_(programs_.kernel("poll_flags", assemble("poll_flags", {}), ProgramCache::Language::atomics)) {
+        memory_(context->buffer(kWords * sizeof(int), nullptr, "flags", Device::Use::shared_with_atomics)),
+        flags_(reinterpret_cast<std::atomic<int>*>(memory_->address())),
+        kernel_(programs_.kernel("poll_flags", assemble("poll_flags", {}), Language::atomics)) {
     for (size_t i = 0; i < kWords; ++i) flags_[i] = 0;
   }
 
   std::atomic<int>& flag(size_t word) { return flags_[word]; }
 
-  void enqueue(cl_int reached, cl_int awaited, cl_int spins) {
-    check(api().clSetKernelArgSVMPointer(kernel_.get(), 0, memory_.data()), "clSetKernelArgSVMPointer");
-    cl_uint position = 1;
-    for (const cl_int number : {reached, awaited, spins})
-      check(api().clSetKernelArg(kernel_.get(), position++, sizeof number, &number), "clSetKernelArg");
+  void enqueue(int reached, int awaited, int spins) {
+    kernel_->bind(0, *memory_);
+    unsigned position = 1;
+    for (const int number : {reached, awaited, spins}) kernel_->bind(position++, number);
     const size_t one = 1;
-    check(api().clEnqueueNDRangeKernel(context_->queue(), kernel_.get(), 1, nullptr, &one, &one, 0, nullptr,
-                                       nullptr),
-          "clEnqueueNDRangeKernel");
-    check(api().clFlush(context_->queue()), "clFlush");
+    context_->queue().launch(*kernel_, {1, &one, &one}, nullptr);
+    context_->queue().flush();
   }
-  void finish() { check(api().clFinish(context_->queue()), "clFinish"); }
+  void finish() { context_->queue().finish(); }
 
   bool sees(size_t word, int value) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -59,9 +57,9 @@ class SyncPoint {
  private:
   std::shared_ptr<Context> context_;
   ProgramCache programs_;
-  SvmMemory memory_;
+  std::unique_ptr<DeviceMemory> memory_;
   std::atomic<int>* flags_;
-  Handle<cl_kernel> kernel_;
+  std::unique_ptr<Kernel> kernel_;
 };
 
 void check_sync_points(const std::shared_ptr<Context>& context) {
@@ -93,13 +91,15 @@ void check_sync_points(const std::shared_ptr<Context>& context) {
 TEST_CASE("shared virtual memory") {
   if (!has_opencl_device()) return;
   const std::shared_ptr<Context> context = Context::create(devices()[0]);
-  const opencl::Device& device = context->device();
+  const DeviceFacts& device = context->facts();
   if (!device.has_svm_fine) {
     check_error(ErrorCode::device, {"no fine-grained"}, "a device without",
-                [&] { SvmMemory(*context, 64, "x"); });
+                [&] { context->buffer(64, nullptr, "x", Device::Use::shared); });
   } else {
     check_error(ErrorCode::device, {"too many"}, "more than there is",
-                [&] { SvmMemory(*context, std::numeric_limits<size_t>::max() / 2, "x"); });
+                [&] {
+                  context->buffer(std::numeric_limits<size_t>::max() / 2, nullptr, "x", Device::Use::shared);
+                });
     if (device.has_svm_atomics) check_sync_points(context);
   }
   MESSAGE(device.name, ": shared virtual memory ",

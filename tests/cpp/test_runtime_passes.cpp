@@ -220,8 +220,8 @@ TEST_CASE("passes of the CPU") {
 }
 
 TEST_CASE("passes of the GPU, and of both") {
-  if (opencl_devices().empty()) {
-    MESSAGE("not tested: ", opencl_error());
+  if (gpu_devices().empty()) {
+    MESSAGE("not tested: ", gpu_error());
     return;
   }
   static const TemporaryFolder cache;

@@ -170,7 +170,7 @@ TEST_CASE("device names") {
     check_error(ErrorCode::input, {std::string("device '") + name + "'", "expected 'auto'"}, name,
                 [&] { load(name); });
   const std::string last = instruction_sets().back().name;
-  if (opencl_devices().empty()) return;
+  if (gpu_devices().empty()) return;
   for (const char* name : {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu:1:2"})
     check_error(ErrorCode::input, {std::string("device '") + name + "'"}, name, [&] { load(name); });
   const std::string both = load("gpu:0+cpu:" + last).device();

@@ -1,4 +1,4 @@
-// What executes a loaded model: the CPU or an OpenCL device. Network checks buffers and takes turns, then
+// What executes a loaded model: a CPU, a GPU or both. Network checks buffers and takes turns, then
 // calls these.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/abilities.h"
 #include "loader/model.h"
 #include "threads/thread_pool.h"
 #include "types/cancellation.h"
@@ -55,12 +56,15 @@ class Backend {
   virtual MemoryInfo memory() const = 0;
   /// "cpu:avx512", "gpu:0 NVIDIA H200".
   virtual std::string device() const = 0;
-  /// Instruction set of the CPU backend, or "opencl".
+  /// Instruction set of the CPU, or the API of the GPU ("opencl").
   virtual const char* isa() const = 0;
   /// Threads of the host that take part.
   virtual threads::ThreadPool& pool() = 0;
   /// What a user should know about the load, e.g. kernels that failed the self-test.
   virtual std::vector<std::string> warnings() const { return {}; }
+  /// Null where it has no such abilities.
+  virtual GpuAbilities* gpu() { return nullptr; }
+  virtual CoexecAbilities* coexec() { return nullptr; }
 };
 
 }  // namespace phonebit::engine

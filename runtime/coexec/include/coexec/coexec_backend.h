@@ -18,11 +18,11 @@ namespace phonebit::engine::coexec {
 ///
 /// After a time-out of polling the processors wait by events; after any other failure of the device the CPU
 /// runs everything. The image is run again, and a warning tells.
-class CoexecBackend final : public Backend {
+class CoexecBackend final : public Backend, public CoexecAbilities {
  public:
   /// `model` must stay where it is. See Setup for the plan. Throws Error(device), Error(input) for a plan that
   /// does not fit the model.
-  CoexecBackend(const loader::Model& model, std::shared_ptr<opencl::Context> context, std::string gpu_label,
+  CoexecBackend(const loader::Model& model, std::shared_ptr<gpu::Device> device, std::string gpu_label,
                 const cpu::Isa& isa, std::shared_ptr<threads::ThreadPool> pool, const Options& options);
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
@@ -41,20 +41,20 @@ class CoexecBackend final : public Backend {
   threads::ThreadPool& pool() override { return *pool_; }
   std::vector<std::string> warnings() const override;
 
-  // Network's functions of the same names.
+  CoexecAbilities* coexec() override { return this; }
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats,
-                           const Cancellation& cancellation);
-  PassTimes measure_pass(int repeats, const Cancellation& cancellation);
-  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu) {
+                           const Cancellation& cancellation) override;
+  PassTimes measure_pass(int repeats, const Cancellation& cancellation) override;
+  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu) override {
     return coexec::dispatch(processors(), setup_, index, gpu);
   }
-  std::string plan_key() const;
-  const ExecutionPlan& plan() const { return setup_.plan; }
-  CoexecInfo info() const;
+  std::string plan_key() const override;
+  const ExecutionPlan& plan() const override { return setup_.plan; }
+  CoexecInfo info() const override;
 
  private:
-  Processors processors() { return {model_, isa_, *pool_, context_, programs_, options_}; }
+  Processors processors() { return {model_, isa_, *pool_, device_, programs_, options_}; }
   std::unique_ptr<Backend> make(Candidate candidate);
   /// Runs body; after a failure of the device makes the network work without what failed, and runs it again.
   template <class Body>
@@ -62,12 +62,12 @@ class CoexecBackend final : public Backend {
   void recover(const Error& error);
 
   const loader::Model& model_;
-  std::shared_ptr<opencl::Context> context_;
+  std::shared_ptr<gpu::Device> device_;
   std::string gpu_label_, label_;
   const cpu::Isa& isa_;
   Options options_;
   std::shared_ptr<threads::ThreadPool> pool_;  // one for all: of two, one would spin where the other works
-  opencl::ProgramCache programs_;
+  gpu::ProgramCache programs_;
   Setup setup_;
   AutoSelection selection_;
   /// The layer measured last: measuring it again finds its programs and memory in place.

@@ -18,9 +18,9 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   /// Before the CPU may begin the stage.
-  virtual void enqueue_for_cpu(const Stage& stage, cl_command_queue queue) = 0;
+  virtual void enqueue_for_cpu(const Stage& stage, gpu::Queue& queue) = 0;
   /// After the CPU has finished the stage.
-  virtual void enqueue_from_cpu(const Stage& stage, cl_command_queue queue) = 0;
+  virtual void enqueue_from_cpu(const Stage& stage, gpu::Queue& queue) = 0;
   /// On the CPU, when it begins and has finished its parts of the stage.
   virtual void begin_cpu(const Stage&) {}
   virtual void end_cpu(const Stage&) {}
@@ -33,7 +33,6 @@ class Exchange {
 };
 
 /// All references outlive it. `schedule`'s stages are those that come back in the calls.
-std::unique_ptr<Exchange> make_exchange(Sharing sharing, const loader::Model& model, const Schedule& schedule,
-                                        TensorViews& views);
+std::unique_ptr<Exchange> make_exchange(Sharing sharing, const Schedule& schedule, TensorViews& views);
 
 }  // namespace phonebit::engine::coexec

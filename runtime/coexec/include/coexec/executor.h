@@ -7,7 +7,7 @@
 #include "coexec/exchange.h"
 #include "coexec/synchronizer.h"
 #include "cpu/layer.h"
-#include "opencl/layer_set.h"
+#include "gpu/layer_set.h"
 #include "threads/thread_pool.h"
 #include "types/cancellation.h"
 
@@ -18,8 +18,8 @@ struct Processors {
   const loader::Model& model;
   const cpu::Isa& isa;
   threads::ThreadPool& pool;
-  std::shared_ptr<opencl::Context> context;
-  opencl::ProgramCache& programs;
+  std::shared_ptr<gpu::Device> device;
+  gpu::ProgramCache& programs;
   const Options& options;
 };
 
@@ -54,7 +54,7 @@ class Executor {
   const Schedule& schedule() const { return schedule_; }
   /// "gpu: ... + cpu: ..." of an op; empty where the schedule does not have it.
   std::string kernel(size_t op) const;
-  const opencl::LayerSet& gpu_layers() const { return gpu_layers_; }
+  const gpu::LayerSet& gpu_layers() const { return gpu_layers_; }
   size_t activation_bytes() const { return views_.bytes(); }
   size_t scratch_bytes() const { return scratch_.size(); }
   size_t weight_bytes() const;
@@ -96,7 +96,7 @@ class Executor {
   Schedule schedule_;
   analysis::MemoryBudget budget_;
   TensorViews views_;
-  opencl::LayerSet gpu_layers_;
+  gpu::LayerSet gpu_layers_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Synchronizer> synchronizer_;
   bool runs_ahead_;  // whether work that waits for the CPU is enqueued before the CPU has finished
@@ -104,9 +104,9 @@ class Executor {
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
   cpu::PackedWeights packed_weights_;
   memory::AlignedBuffer scratch_;
-  cl_command_queue queue_;                // of this pass
-  std::vector<Handle<cl_event>> events_;  // of this pass's kernels, where they are of use
-  std::vector<cl_event> points_;          // by the stage before which the CPU waits for it
+  gpu::Queue* queue_;                      // of this pass
+  gpu::Events events_;                     // of this pass's kernels, where they are of use
+  std::vector<const gpu::Event*> points_;  // by the stage before which the CPU waits for it
   int handed_ = -1;                       // the last stage whose results from the CPU are in the queue
 };
 

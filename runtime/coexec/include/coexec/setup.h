@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "loader/model.h"
-#include "opencl/device.h"
+#include "gpu/device_facts.h"
 #include "types/options.h"
 
 namespace phonebit::engine::coexec {
@@ -13,7 +13,7 @@ namespace phonebit::engine::coexec {
 struct Setup {
   /// The plan is options.plan, or the model's own for `plan_key`, or all layers on the GPU. Throws
   /// Error(device) for what the device cannot, Error(input) for a plan that does not fit the model.
-  Setup(const loader::Model& model, const opencl::Device& device, const std::string& plan_key,
+  Setup(const loader::Model& model, const gpu::DeviceFacts& device, const std::string& plan_key,
         const Options& options);
 
   /// Those that are not there already.

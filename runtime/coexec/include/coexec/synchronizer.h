@@ -5,9 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "coexec/opencl_names.h"
-#include "opencl/context.h"
-#include "opencl/program_cache.h"
+#include "gpu/device.h"
+#include "gpu/program_cache.h"
 #include "types/options.h"
 
 namespace phonebit::engine::coexec {
@@ -22,17 +21,17 @@ class Synchronizer {
 
   /// Begins a pass over so many stages whose commands go to `queue`; everything of the pass before has been
   /// waited for.
-  virtual void begin(int stages, cl_command_queue queue) = 0;
+  virtual void begin(int stages, gpu::Queue& queue) = 0;
   /// Enqueues: when all before this has run, the CPU may begin `cpu_stage` (-1: no such stage); what follows
   /// begins when the CPU has finished `awaited` (-1: at once). `events` are kept until the next pass and
   /// receive more. `is_last`: whether the last of them is that of the last command. Returns what the CPU is to
   /// wait for, null where that is no event.
-  virtual cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>& events,
-                                 bool is_last) = 0;
+  virtual const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events,
+                                          bool is_last) = 0;
   /// Whether points can be enqueued before the CPU has finished what they wait for.
   virtual bool can_run_ahead() const = 0;
   /// On the CPU: waits at its point until it may begin a stage. Throws Error(device).
-  virtual void wait_for_gpu(int cpu_stage, cl_event point) = 0;
+  virtual void wait_for_gpu(int cpu_stage, const gpu::Event* point) = 0;
   /// On the CPU: it has finished a stage.
   virtual void finish_cpu(int stage) = 0;
   /// Lets everything run that waits for the CPU, after a failure. Must not throw.
@@ -40,8 +39,8 @@ class Synchronizer {
 };
 
 /// `limit`: how long polling may take. Throws Error(device) where the device lacks what `kind` needs.
-std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Context& context,
-                                                opencl::ProgramCache& programs,
+std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, gpu::Device& device,
+                                                gpu::ProgramCache& programs,
                                                 std::chrono::milliseconds limit);
 
 }  // namespace phonebit::engine::coexec

@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "analysis/memory_budget.h"
-#include "coexec/opencl_names.h"
 #include "coexec/region.h"
 #include "coexec/schedule.h"
 #include "coexec/touches.h"
 #include "cpu/tensor_slots.h"
 #include "memory/aligned_buffer.h"
-#include "opencl/layer_set.h"
-#include "opencl/svm.h"
+#include "gpu/layer_set.h"
 #include "types/options.h"
 
 namespace phonebit::engine::coexec {
@@ -26,7 +24,7 @@ enum class Reuse {
 /// Memory that the CPU has in these stages, and the GPU's queue before and after them.
 struct MappedMemory {
   int tensor;
-  cl_mem buffer;
+  const gpu::DeviceMemory* memory;
   size_t bytes;
   StageSpan stages;
   /// Whether the CPU writes all of it before it reads any; else it only reads.
@@ -36,15 +34,15 @@ struct MappedMemory {
 /// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view.
 ///
-/// Sharing::map: OpenCL forbids that the GPU uses a buffer of which any part is mapped for writing, or writes
-/// one that is mapped at all. So only tensors that one processor writes are one memory, and are mapped once in
+/// Sharing::map: the GPU may not use a buffer of which any part is mapped for writing, nor write one that is
+/// mapped at all. So only tensors that one processor writes are one memory, and are mapped once in
 /// a pass: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
 ///
 /// Below exact precision float tensors that the GPU touches are stored as halves in either view, but for the
 /// network's inputs and outputs. The CPU computes with floats of its own: it converts what is handed over.
-class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
+class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
  public:
-  TensorViews(const loader::Model& model, const Schedule& schedule, opencl::Context& context,
+  TensorViews(const loader::Model& model, const Schedule& schedule, gpu::Device& device,
               Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget);
 
   /// Whether both processors' views are one memory.
@@ -58,34 +56,33 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   /// The CPU's view as the GPU would see it.
   std::byte* stored_address(int tensor) const { return view(tensor).address; }
   /// Of a part in either view.
-  Region region(int tensor, const OutputPart& part) const;
-  Region whole_region(int tensor) const;
+  gpu::Region region(int tensor, const OutputPart& part) const;
+  gpu::Region whole_region(int tensor) const;
   /// On the CPU: from its view to the floats it computes with, or back, where it has such.
   void load_floats(const Handover& handover) { convert(handover, true); }
   void store_floats(const Handover& handover) { convert(handover, false); }
   /// What is mapped for the CPU in a pass; each memory of several tensors at different times.
   const std::vector<MappedMemory>& mapped() const { return mapped_; }
-  /// The memory object that is mapped for the CPU; null where there is nothing to map.
-  cl_mem mapped(int tensor) const;
+  /// The memory that is mapped for the CPU; null where there is nothing to map.
+  const gpu::DeviceMemory* mapped(int tensor) const;
   /// Tells where the tensor has been mapped; pointers into it follow.
   void set_address(int tensor, std::byte* address);
 
   bool is_shared(int a, int b) const override { return root(a) == root(b); }
-  opencl::DeviceMemory memory(int tensor) const override;
+  const gpu::DeviceMemory& memory(int tensor) const override { return *view(tensor).gpu->buffer; }
   bool is_half(int tensor) const override { return is_half_[static_cast<size_t>(root(tensor))]; }
 
   /// Bytes of all memories.
   size_t bytes() const { return bytes_; }
 
  private:
-  enum class Kind { host, host_accessible, device, svm };
+  enum class Kind { host, mapped, device, shared };
   /// A piece of memory, for one view or several.
   struct Memory {
     Kind kind = Kind::host;
     size_t bytes = 0;
     memory::AlignedBuffer host;
-    Handle<cl_mem> buffer;                   // all other kinds
-    std::unique_ptr<opencl::SvmMemory> svm;  // under the buffer
+    std::unique_ptr<gpu::DeviceMemory> buffer;  // all other kinds
   };
   /// Of a tensor; `cpu` and `gpu` are the same where both views are. `floats`: of the CPU, where its view
   /// holds halves.
@@ -117,10 +114,10 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   /// By root: whether both views may be one memory.
   std::vector<bool> find_ones(const Schedule& schedule, Sharing sharing) const;
   std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
-  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, opencl::Context& context,
+  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device,
                 Reuse reuse, analysis::MemoryBudget& budget);
   void add_mapping(const Wish& wish, const Schedule& schedule);
-  static void make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context);
+  static void make(Memory& memory, Kind kind, size_t bytes, gpu::Device& device);
 
   const loader::Model& model_;
   std::vector<int> roots_;

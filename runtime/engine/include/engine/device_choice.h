@@ -5,14 +5,14 @@
 #include <string>
 
 #include "kernel_types.h"
-#include "opencl/context.h"
+#include "gpu/device.h"
 #include "types/options.h"
 
 namespace phonebit::engine {
 
 /// What "cpu", "gpu:1" or "gpu+cpu:avx2" asks for.
 struct DeviceName {
-  std::string opencl;  ///< "auto", "gpu" or "gpu:..."; empty: the CPU alone
+  std::string gpu;  ///< "auto", "gpu" or "gpu:..."; empty: the CPU alone
   bool has_cpu;
   std::string isa;  ///< empty: not said
 };
@@ -24,10 +24,8 @@ DeviceName parse_device(const std::string& device);
 /// Error(device) listing those that exist.
 const cpu::Isa& choose_isa(const std::string& name);
 
-/// The caller's context, or a new one on the OpenCL device `device` ("auto", "gpu", "gpu:1"); null where that
-/// is the CPU (empty, or "auto" without a GPU). `label` becomes its name. Throws Error(input) and
-/// Error(device).
-std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
-                                              std::string* label);
+/// The caller's device, or the one that `device` names ("auto", "gpu", "gpu:1"); null where that is the CPU
+/// (empty, or "auto" without a GPU). `label` becomes its name. Throws Error(input) and Error(device).
+std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device, std::string* label);
 
 }  // namespace phonebit::engine

@@ -103,14 +103,14 @@ class Network {
   const std::vector<int>& layer_inputs(size_t index) const;
   const std::vector<int>& layer_outputs(size_t index) const;
 
-  /// Enqueues `batch` images on buffers of the network's OpenCL context and returns; done when the queue is.
+  /// Enqueues `batch` images on buffers of the network's own device and returns; done when the queue is.
   /// Inputs are not checked for NaN. Throws Error(input) on a CPU network, or where a buffer is too small.
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
                          int batch);
 
   /// Kernels with parameters that could serve layer `index` here, the present one first. Empty on the CPU.
   std::vector<std::string> candidates(size_t index) const;
-  /// The OpenCL programs of layer `index`, one for each launch. Throws Error(input) on other devices.
+  /// The programs of layer `index`, one for each launch. Throws Error(input) on other devices.
   std::vector<KernelProgram> programs(size_t index) const;
   /// Milliseconds of layer `index` with such a kernel by the device's clock, median of `repeats`, on random
   /// operands; `is_equal`: whether its results are those of the kernel that serves now. Throws Error(input)
@@ -143,13 +143,13 @@ class Network {
   /// coexec(), memory() and startup() wait for a pass that runs.
   std::vector<std::string> warnings() const;
   StartupInfo startup() const;
-  /// The OpenCL objects in use; all null on the CPU. Owned by the network.
-  OpenClHandles opencl() const;
+  /// The API's objects in use; all null on the CPU. Owned by the network.
+  GpuHandles handles() const;
 
   MemoryInfo memory() const;
   /// JSON, or empty. Not parsed here.
   const std::string& metadata() const;
-  /// Name of the instruction set in use, or "opencl".
+  /// Name of the instruction set in use, or of the GPU's API ("opencl").
   const char* isa() const;
   int threads() const;
 

@@ -10,6 +10,7 @@ namespace phonebit::engine::gpu {
 
 /// Facts about one device, read once.
 struct DeviceFacts {
+  const char* api;  ///< "opencl"
   std::string name, vendor_name, platform_name;
   std::string version;  ///< "OpenCL 3.0 ..."
   std::string driver_version;

@@ -3,58 +3,69 @@
 
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "gpu/device.h"
 #include "opencl/device.h"
 #include "opencl/handle.h"
+#include "opencl/queue.h"
 #include "types/options.h"
 
 namespace phonebit::engine::opencl {
 
 /// What clCreateContext and clCreateCommandQueueWithProperties are told of a hint, by the extensions that the
 /// device has: names and values, then 0. `flags`: of CL_QUEUE_PROPERTIES.
-std::vector<intptr_t> context_properties(const Device& device, Hint hint);
-std::vector<cl_properties> queue_properties(const Device& device, cl_bitfield flags, Hint hint);
+std::vector<intptr_t> context_properties(const ClDevice& device, Hint hint);
+std::vector<cl_properties> queue_properties(const ClDevice& device, cl_bitfield flags, Hint hint);
 
-/// In-order queues; thread-safe as OpenCL objects are. Shared by everything that works on the device.
-class Context {
+class Context final : public gpu::Device {
  public:
   /// A new context on `device`, whose driver is told the hint where it can be.
-  static std::shared_ptr<Context> create(const Device& device, Hint hint = Hint::none);
+  static std::shared_ptr<Context> create(const ClDevice& device, Hint hint = Hint::none);
   /// Retains the caller's objects. `queue` may be null: then one is created. Throws Error(input) for an
   /// out-of-order queue, or one of another context or device.
-  static std::shared_ptr<Context> borrow(cl_context context, cl_device_id device, cl_command_queue queue);
+  static std::shared_ptr<Context> borrow(const GpuHandles& handles);
 
   cl_context get() const { return context_.get(); }
-  const Device& device() const { return device_; }
-  cl_command_queue queue() const { return queue_.get(); }
-  /// Another queue of the device.
-  Handle<cl_command_queue> new_queue() const;
-  /// A queue that records times of events, created on first use.
-  cl_command_queue profiling_queue();
+  const ClDevice& facts() const override { return device_; }
 
-  /// A buffer of `bytes` (at least 1), filled from `data` where that is not null. Throws Error(device) naming
-  /// `what` and the size when there is not enough memory, or more than max_buffer_bytes is asked for.
-  Handle<cl_mem> buffer(size_t bytes, const void* data, const char* what) const;
-  /// A buffer that the host maps without a copy where it shares memory with the device.
-  Handle<cl_mem> host_accessible_buffer(size_t bytes, const char* what) const;
-  /// A buffer over memory of the host, or shared virtual memory, that outlives it.
-  Handle<cl_mem> buffer_over(void* memory, size_t bytes, const char* what) const;
-  /// A part of a buffer; `offset` must be a multiple of device().base_align_bytes.
-  Handle<cl_mem> sub_buffer(cl_mem parent, size_t offset, size_t bytes) const;
-  /// image2d RGBA32UI (128 bits a texel), filled from `data` (row after row, dense) where that is not null.
-  Handle<cl_mem> image(size_t width, size_t height, const void* data, const char* what) const;
+  std::unique_ptr<gpu::DeviceMemory> buffer(size_t bytes, const void* data, const char* what,
+                                            Use use = Use::device) const override;
+  std::unique_ptr<gpu::DeviceMemory> image(size_t width, size_t height, const void* data,
+                                           const char* what) const override;
+  std::unique_ptr<gpu::DeviceMemory> borrow(const DeviceBuffer& buffer, size_t bytes,
+                                            const char* tensor) const override;
+  std::unique_ptr<gpu::DeviceMemory> part(const gpu::DeviceMemory& whole, size_t offset,
+                                          size_t bytes) const override;
+  std::unique_ptr<gpu::Program> compile(const gpu::ProgramSource& source) const override;
+  std::unique_ptr<gpu::Program> load(const gpu::ProgramSource& source,
+                                     const std::string& binary) const override;
+  const std::string& build_options(gpu::Language language) const override {
+    return language == gpu::Language::core ? core_options_ : atomics_options_;
+  }
+  Queue& queue() override { return *queue_; }
+  Queue& profiling_queue() override;
+  std::unique_ptr<gpu::Queue> new_queue() const override;
+  std::unique_ptr<gpu::HostEvent> new_host_event() const override;
+  std::unique_ptr<gpu::Recording> new_recording() override;
+  GpuHandles handles() const override;
 
  private:
-  Context(Device device, Hint hint) : device_(std::move(device)), hint_(hint) {}
+  Context(const ClDevice& device, Hint hint);
   Handle<cl_mem> create_buffer(cl_bitfield flags, size_t bytes, const void* data, const char* what) const;
+  std::unique_ptr<gpu::DeviceMemory> shared_buffer(size_t bytes, const char* what, Use use) const;
 
-  Device device_;
+  ClDevice device_;
   Hint hint_;
+  std::string core_options_, atomics_options_;
   Handle<cl_context> context_;
-  Handle<cl_command_queue> queue_, profiling_queue_;
+  std::unique_ptr<Queue> queue_, profiling_queue_;
   std::mutex mutex_;  // of profiling_queue_
 };
+
+/// A command buffer (cl_khr_command_buffer) or recordings of an Adreno (cl_qcom_recordable_queues). Null where
+/// the device has neither or its driver refuses. The context outlives it.
+std::unique_ptr<gpu::Recording> make_recording(Context& context);
 
 }  // namespace phonebit::engine::opencl

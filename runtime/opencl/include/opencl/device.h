@@ -8,19 +8,17 @@
 
 namespace phonebit::engine::opencl {
 
-using namespace gpu;
-
 /// A device with its facts.
-struct Device : DeviceFacts {
+struct ClDevice : gpu::DeviceFacts {
   cl_platform_id platform;
   cl_device_id id;
 };
 
 /// All devices of all platforms that have OpenCL 1.2 and a compiler: GPUs first, then others, simulators
 /// last, each in the platforms' order; found once. Empty where there is no OpenCL or no device.
-const std::vector<Device>& devices();
+const std::vector<ClDevice>& devices();
 
 /// Facts about any device, for handles that a caller brings along.
-Device describe_device(cl_device_id id);
+ClDevice describe_device(cl_device_id id);
 
 }  // namespace phonebit::engine::opencl

@@ -15,8 +15,8 @@ struct IsaInfo {
   bool supported;  ///< by this machine
 };
 
-/// One OpenCL device.
-struct OpenClDeviceInfo {
+/// One GPU, or what its API offers as a device.
+struct GpuInfo {
   int index;  ///< in device names: "gpu:0"
   std::string name, platform, vendor, family, version, driver_version;
   bool is_gpu;
@@ -24,7 +24,7 @@ struct OpenClDeviceInfo {
   uint64_t global_bytes, local_bytes;
   std::vector<std::pair<std::string, bool>> capabilities;    ///< "images", "half", "command_buffer", ...
   std::vector<std::pair<std::string, std::string>> kernels;  ///< op and shape class, kernel with parameters
-  void* id;                                                  ///< cl_device_id
+  void* id;                                                  ///< OpenCL: cl_device_id
 };
 
 /// One kernel variant's self-test.

@@ -16,7 +16,7 @@ struct MemoryInfo {
   size_t file_bytes;         ///< of the file: a copy, or shared where it is used in place
 };
 
-/// How a network came up on an OpenCL device.
+/// How a network came up on a GPU.
 struct StartupInfo {
   int programs_built = 0, programs_loaded = 0, cache_entries_rejected = 0, self_tests_run = 0;
   double build_ms = 0.0;

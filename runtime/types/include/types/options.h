@@ -10,10 +10,10 @@
 
 namespace phonebit::engine {
 
-/// OpenCL objects of the caller, retained while a network uses them. `queue` may be null; it must be in
-/// order.
-struct OpenClHandles {
-  void* context = nullptr;  ///< cl_context; null: none given
+/// Objects of a GPU's API, a caller's or a network's. A caller's are retained while a network uses them; `queue`
+/// may be null; it must be in order.
+struct GpuHandles {
+  void* context = nullptr;  ///< OpenCL: cl_context; null: none given
   void* device = nullptr;   ///< cl_device_id
   void* queue = nullptr;    ///< cl_command_queue
 };
@@ -69,12 +69,12 @@ struct Options {
   /// process with SIGBUS.
   bool in_place = false;
   /// "cpu": the instruction set that PHONEBIT_CPU names, else the best of this machine; "cpu:avx2": that one;
-  /// "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL device
-  /// that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu:avx2": both together, as a plan
+  /// "gpu" or "gpu:1": a device in the order of gpu_devices(); "auto": the first one that is
+  /// a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu:avx2": both together, as a plan
   /// says.
   std::string device = "cpu";
   /// In place of `device`, when its context is not null.
-  OpenClHandles opencl;
+  GpuHandles handles;
   Precision precision = Precision::exact;
   /// "gpu+cpu": who computes what, without parts: everything on the GPU; absent: the file's own plan for
   /// plan_key(), or everything on the GPU.

@@ -39,7 +39,7 @@ struct OutputBuffer {
   size_t bytes;
 };
 
-/// A caller's device memory: cl_mem and the first byte in it.
+/// A caller's memory of a GPU (OpenCL: cl_mem) and the first byte in it.
 struct DeviceBuffer {
   void* memory;
   size_t offset;

@@ -1,0 +1,119 @@
+// An op prepared for a device: its kernels, their arguments, its weights.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/geometry.h"
+#include "gpu/kernel_library.h"
+#include "gpu/kernel_selection.h"
+#include "gpu/test_shape.h"
+#include "kernel_types.h"
+#include "loader/model.h"
+#include "gpu/device.h"
+#include "gpu/program_cache.h"
+#include "gpu/tensor_memory.h"
+
+namespace phonebit::engine::gpu {
+
+/// What a kernel argument refers to. Tensors and scratch memory are bound anew whenever their place changes.
+struct Argument {
+  enum class Kind {
+    tensor,         ///< `tensor` of the model
+    memory,         ///< an object of the layer's own
+    scratch,        ///< the memory that all layers share; at most one user in a layer
+    image,          ///< the layer's image of its first operand
+    first_channel,  ///< int: where the part begins
+    end_channel,    ///< int: where it ends
+  };
+  Kind kind;
+  int tensor = -1;
+  const DeviceMemory* memory = nullptr;
+
+  static Argument of_tensor(int index) { return {Kind::tensor, index, nullptr}; }
+  static Argument of_memory(const DeviceMemory* object) { return {Kind::memory, -1, object}; }
+  static Argument scratch() { return {Kind::scratch, -1, nullptr}; }
+  static Argument image() { return {Kind::image, -1, nullptr}; }
+  static Argument first_channel() { return {Kind::first_channel, -1, nullptr}; }
+  static Argument end_channel() { return {Kind::end_channel, -1, nullptr}; }
+};
+
+/// One kernel over a part of the output. Its arguments 0 and 1 are the part's pixels, [first, end) over the
+/// batch; `arguments` follow.
+struct Launch {
+  std::string name;
+  std::string_view text;  ///< of its program, kept by the ProgramCache
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Argument> arguments;
+  Geometry geometry;
+};
+
+/// Runs as: copy of the operand into the image (where there is one), then the launches in order.
+struct Layer {
+  std::string kernel;                                 ///< for reports: choice with parameters
+  std::vector<std::unique_ptr<DeviceMemory>> memory;  ///< weights and tables
+  std::vector<Launch> launches;
+  size_t weight_bytes = 0;
+  size_t scratch_bytes = 0;  ///< of one image
+  size_t image_width = 0;    ///< texels; 0: no image
+  size_t image_height = 0;   ///< rows of one image of the batch
+  int image_of = -1;         ///< the tensor that is copied into it
+  int channel_grain = 0;     ///< parts may begin at its multiples; 0: made for all channels
+};
+
+/// What a layer is built from; references outlive the call only where Layer says so.
+struct BuildContext {
+  const loader::Model& model;
+  Device& device;
+  ProgramCache& programs;
+  const TensorMemory& memory;
+  /// Made for parts of the output's channels (bnn_kernels/README.md, "Parts of the output"): of kernels that
+  /// have them.
+  bool has_channel_parts;
+
+  bool is_half(int tensor) const { return memory.is_half(tensor); }
+  bool is_shared(int a, int b) const { return memory.is_shared(a, b); }
+};
+
+/// How one kind of op is prepared.
+struct OpKernels {
+  const KernelFamily* family;
+  /// Prepares the op with a choice that serves. Throws Error(device).
+  Layer (*build)(const BuildContext& build, const loader::Op& op, const KernelChoice& choice);
+};
+const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
+
+/// What decides about the op's kernels.
+LayerFacts layer_facts(const loader::Model& model, const loader::Op& op);
+
+/// Whether a choice can serve the op: a kernel of its kind, and every @requires holds.
+bool can_serve(const loader::Model& model, const loader::Op& op, const Target& target,
+               const KernelChoice& choice);
+
+/// What an operator has for a device.
+struct OperatorKernels {
+  const OpKernels& (*choose)(const loader::Model& model, const loader::Op& op);
+  /// On which its kernels are tested; each choice can serve at least one of those of its OpKernels.
+  std::initializer_list<TestShape> tests;
+};
+
+/// Defined in the operator's source file: an operator that has none does not link.
+template <format::OpKind kind>
+struct KernelsOf {
+  static const OperatorKernels all;
+};
+#define PHONEBIT_DECLARE(number, kind, ...) \
+  template <>                               \
+  const OperatorKernels KernelsOf<format::OpKind::kind>::all;
+PHONEBIT_OPERATORS(PHONEBIT_DECLARE)
+#undef PHONEBIT_DECLARE
+
+/// OperatorKernels::choose where there is one choice.
+template <const OpKernels& kernels>
+const OpKernels& always(const loader::Model&, const loader::Op&) {
+  return kernels;
+}
+
+}  // namespace phonebit::engine::gpu

@@ -1,0 +1,49 @@
+// Before a kernel variant serves on a device and driver for the first time, it has to agree with the CPU
+// backend.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "gpu/binary_store.h"
+#include "gpu/kernel_choice.h"
+#include "gpu/device.h"
+#include "gpu/program_cache.h"
+#include "types/device.h"
+#include "types/options.h"
+
+namespace phonebit::engine::gpu {
+
+/// Runs small random problems of an op through one choice of kernel and parameters, and through the CPU
+/// backend. Results are kept on disk by device, driver, kernel text and choice, unless the device failed.
+class SelfTest {
+ public:
+  /// `directory`: empty for no disk cache. Both references must outlive this.
+  SelfTest(std::shared_ptr<Device> device, ProgramCache& programs, const std::string& directory);
+
+  /// Whether the choice is right on this device; `has_channel_parts`: in its program for parts of the
+  /// channels. An error of the device counts as a failure. `again`: do not believe an old result.
+  SelfTestResult result(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                        bool again = false);
+  /// Tests that really ran.
+  int tests_run() const { return tests_run_; }
+
+ private:
+  std::string key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const;
+  /// Sets `is_lasting` to false where the device failed, which it may not do the next time.
+  SelfTestResult run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                     bool& is_lasting);
+
+  std::shared_ptr<Device> device_;
+  ProgramCache& programs_;
+  BinaryStore store_;
+  std::map<std::string, SelfTestResult> known_;  // by key
+  int tests_run_ = 0;
+};
+
+/// Every kernel with the parameters that the tables and its defaults may give it on the context's device.
+std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Device>& device, const Options& options,
+                                             bool again);
+
+}  // namespace phonebit::engine::gpu
