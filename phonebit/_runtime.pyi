@@ -68,7 +68,7 @@ class OpenClDevice:
     @property
     def id(self) -> int: ...  # cl_device_id
 
-class OpenClHandles:
+class GpuHandles:
     def __init__(self, context: int, device: int, queue: int = 0) -> None: ...
 
 class Network:
@@ -76,7 +76,7 @@ class Network:
         self,
         path: str | os.PathLike[str],
         threads: int = 0,
-        device: str | OpenClHandles = "cpu",  # "cpu:avx2", "gpu:1", "auto", "gpu+cpu", ...
+        device: str | GpuHandles = "cpu",  # "cpu:avx2", "gpu:1", "auto", "gpu+cpu", ...
         **options: Any,  # the fields of types/options.h; enumerations by name, a plan as PlanTuple
     ) -> None: ...
     @property
@@ -282,5 +282,5 @@ def prepare_image(  # fields of images/image.h; a rule of Network.preprocessing
 def opencl_devices() -> list[OpenClDevice]: ...
 def opencl_error() -> str: ...  # why there is no OpenCL; empty where there is
 def opencl_self_test(
-    device: str | OpenClHandles, cache_directory: str = "", again: bool = False
+    device: str | GpuHandles, cache_directory: str = "", again: bool = False
 ) -> list[tuple[str, str, bool, str]]: ...  # op, choice, passed, detail

@@ -205,7 +205,7 @@ def is_pyopencl_object(device: object) -> bool:
     return cl is not None and isinstance(device, cl.Device | cl.Context | cl.CommandQueue)
 
 
-def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
+def borrow(device: Any) -> tuple[_runtime.GpuHandles, str, object]:
     """Handles of a pyopencl object.
 
     Args:
@@ -245,7 +245,7 @@ def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
         context, chosen = device, device.devices[0]
     else:
         context, chosen = cl.Context([device]), device
-    handles = runtime.OpenClHandles(context.int_ptr, chosen.int_ptr, queue)
+    handles = runtime.GpuHandles(context.int_ptr, chosen.int_ptr, queue)
     return handles, _key_of(chosen), context
 
 

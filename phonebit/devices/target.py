@@ -36,7 +36,7 @@ class Target:
         owner: keeps alive what handles name.
     """
 
-    device: str | _runtime.OpenClHandles
+    device: str | _runtime.GpuHandles
     key: str = ""
     owner: object = None
 

@@ -47,7 +47,7 @@ class FakeRuntime:
     def opencl_error(self) -> str:
         return self.error
 
-    def OpenClHandles(self, *handles: int) -> tuple[int, ...]:  # noqa: N802
+    def GpuHandles(self, *handles: int) -> tuple[int, ...]:  # noqa: N802
         return handles
 
     def isas(self) -> list[tuple[str, str, bool]]:
