@@ -226,6 +226,7 @@ CURVES: dict[str, onnx.ModelProto] = {
     "softmax of channels": single("Softmax", MAP, axis=1),
     "log softmax": single("LogSoftmax", VECTOR, axis=-1),
     "softmax of columns": single("Softmax", MAP, axis=2),
+    "softmax of the last axis": single("Softmax", MAP, opset=13),
 }
 STATISTICS: dict[str, onnx.ModelProto] = {
     "cubic": single("Resize", MAP, None, floats(1, 1, 2, 2), mode="cubic"),
@@ -274,6 +275,12 @@ def test_negative_pads_crop() -> None:
     images = halves(2, 6, 8, 4)
     (result,) = run(graph, {"x": images}).values()
     np.testing.assert_array_equal(result, images[:, 1:, :-2])
+
+
+def test_dropout_in_training_mode_is_refused() -> None:
+    training = single("Dropout", MAP, np.array(0.5, np.float32), np.array(True), opset=13)
+    with pytest.raises(UnsupportedLayerError, match="is in training mode"):
+        import_onnx(training)
 
 
 def test_gelu_is_the_engine_s_own() -> None:

@@ -269,6 +269,12 @@ def test_precision_as_coco_measures_it() -> None:
     assert mean_average_precision([difficult], [what], 1)[0] == pytest.approx((1 + 2 / 3) / 2)
 
 
+@pytest.mark.parametrize(("wrong", "precision"), [(99, 0.01), (100, 0.0)])
+def test_a_hundred_boxes_of_a_class_count_in_an_image(wrong: int, precision: float) -> None:
+    found = [found_box(0, 0.9, B)] * wrong + [found_box(0, 0.8, A)]
+    assert coco_precision([found], [truth((0, A))], 1).at_50 == pytest.approx(precision)
+
+
 # --- the facts ---
 
 
