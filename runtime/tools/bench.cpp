@@ -155,7 +155,7 @@ void write_coexec(JsonWriter& json, const Network& network) {
   json.end_object();
 }
 
-void print_trial(const CoexecInfo& info) {
+void print_selection(const CoexecInfo& info) {
   std::string found;
   for (const auto& [name, ms] : {std::pair{"the plan", info.plan_ms}, std::pair{"the CPU alone", info.cpu_ms},
                                  std::pair{"the GPU alone", info.gpu_ms}})
@@ -164,7 +164,7 @@ void print_trial(const CoexecInfo& info) {
   const char* const runner = info.is_on_cpu_alone   ? "the CPU alone"
                              : info.is_on_gpu_alone ? "the GPU alone"
                                                     : "the plan";
-  std::printf("trial: %s; measured: %s\n", found.c_str(), runner);
+  std::printf("auto-selection: %s; measured: %s\n", found.c_str(), runner);
 }
 
 /// Everything that was found.
@@ -243,7 +243,7 @@ void print_text(const Arguments& arguments, const Network& network, const BenchR
               network.device().c_str(), network.threads(), measured.batch, measured.runs.run_ms.size(),
               measured.warmup);
   print_measurement(measured);
-  print_trial(coexec_of(network));
+  print_selection(coexec_of(network));
   print_circumstances(result.circumstances);
   if (result.energy) print_energy(*result.energy);
   if (!result.profile.empty()) print_profile(network.layers(), result.profile, measured.batch);

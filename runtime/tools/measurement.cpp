@@ -45,7 +45,7 @@ void print_measurement(const Measurement& measurement) {
               quantile(times, 0.9), 1e3 * measurement.batch / median);
   if (measurement.runs.is_disturbed())
     std::printf(
-        "canary: the machine was disturbed (a fixed loop's p90 was %.2f x its minimum): trust min and "
+        "noise probe: the machine was disturbed (a fixed loop's p90 was %.2f x its minimum): trust min and "
         "ratios only\n",
         measurement.runs.noise());
   std::printf("start: loaded in %.1f ms, first pass %.1f ms\n", measurement.load_ms, measurement.first_ms);
