@@ -20,6 +20,7 @@ struct Selection {
   std::array<double, kCandidates> ms;
 };
 static_assert(std::is_trivially_copyable_v<Selection>, "it is kept as its bytes");
+static_assert(kCandidates <= measure::Comparison::kMaxCandidates);
 
 /// Of a file with its plan, on a device with its driver, for options that change times.
 std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {

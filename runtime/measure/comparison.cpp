@@ -23,22 +23,16 @@ constexpr int kMaxSlowRuns = 1 << 20;
 
 }  // namespace
 
-Comparison::Comparison(size_t first, std::vector<size_t> others)
-    : fastest_(first), others_(std::move(others)) {
-  size_t last = first;
-  for (const size_t other : others_) last = std::max(last, other);
-  turns_ms_.resize(last + 1);
-  for (std::vector<double>& turns : turns_ms_) turns.reserve(2 * kMaxRounds);  // a run allocates nothing
-}
-
 void Comparison::record(double milliseconds) {
   if (is_over()) return;
   ++runs_;
   turn_ms_ += milliseconds;
   if (runs_ < kTurnRuns || turn_ms_ < kTurnMs) return;
   if (round_ >= kWarmUpRounds) {
-    std::vector<double>& sorted = turns(next());
-    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), milliseconds), milliseconds);
+    Turns& turns = turns_[next()];
+    size_t at = turns.count++;
+    for (; at > 0 && turns.ms[at - 1] > milliseconds; --at) turns.ms[at] = turns.ms[at - 1];
+    turns.ms[at] = milliseconds;
   }
   runs_ = 0;
   turn_ms_ = 0.0;
@@ -52,7 +46,7 @@ void Comparison::end_round() {
   lead_ += (fastest_ms_ < last_ms_) - (last_ms_ < fastest_ms_);
   const int counted = round_ - kWarmUpRounds;
   // The minimum of all turns, those of a pair before this one included.
-  const double ratio = turns(fastest_).front() / turns(other()).front();
+  const double ratio = turns_[fastest_].ms[0] / turns_[other()].ms[0];
   if (lead_ <= -kLead || (counted >= kLeastRounds && ratio > kHopeless)) return end_pair(true);
   if (lead_ >= kLead || (counted >= kLeastRounds && ratio * kHopeless < 1.0) || counted == kMaxRounds)
     end_pair(false);
@@ -67,8 +61,8 @@ void Comparison::end_pair(bool is_other_faster) {
 }
 
 double Comparison::median_ms(size_t candidate) const {
-  if (candidate >= turns_ms_.size() || turns_ms_[candidate].empty()) return 0.0;
-  return turns_ms_[candidate][turns_ms_[candidate].size() / 2];
+  const Turns& turns = turns_[candidate];
+  return turns.ms[turns.count / 2];  // zeros before
 }
 
 bool SlownessWatch::has_become_slow(double milliseconds, double others_ms) {

@@ -1,19 +1,23 @@
 // Which of some candidates is the fastest, on a machine that other work disturbs: they take turns.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace phonebit::engine::measure {
 
-/// Candidates are numbers, compared pairwise; the faster one stays. Both take turns of some runs, of which the
-/// last one counts: the first one finds the other's data in the caches. Who was faster in three rounds more
-/// than the other stays. After nine rounds without such a lead they differ by less than the noise, and the
-/// one that was there first stays.
+/// Candidates are numbers below kMaxCandidates, compared pairwise; the faster one stays. Both take turns of some
+/// runs, of which the last one counts: the first one finds the other's data in the caches. Who was faster in
+/// three rounds more than the other stays. After nine rounds without such a lead they differ by less than the
+/// noise, and the one that was there first stays.
 class Comparison {
  public:
+  static constexpr size_t kMaxCandidates = 3;
+
   /// `others` in the order in which they are compared; none: it is over at once.
-  Comparison(size_t first, std::vector<size_t> others);
+  Comparison(size_t first, std::vector<size_t> others) : fastest_(first), others_(std::move(others)) {}
 
   /// Who is to run next; at the end, the fastest.
   size_t next() const { return is_over() || !is_others_turn_ ? fastest_ : other(); }
@@ -33,13 +37,18 @@ class Comparison {
   /// So many rounds of a pair count at most; one candidate may be in two pairs.
   static constexpr int kMaxRounds = 9;
 
-  std::vector<double>& turns(size_t candidate) { return turns_ms_[candidate]; }
+  /// What the turns of a candidate that count took.
+  struct Turns {
+    std::array<double, 2 * kMaxRounds> ms{};  // ascending
+    size_t count = 0;
+  };
+
   void end_round();
   void end_pair(bool is_other_faster);
 
   size_t fastest_;
   std::vector<size_t> others_;
-  std::vector<std::vector<double>> turns_ms_;  // of each candidate, those that count, ascending
+  std::array<Turns, kMaxCandidates> turns_;
   bool is_others_turn_ = false;
   int round_ = 0, lead_ = 0;  // of this pair: rounds that fastest_ has won more than the other
   int runs_ = 0;              // of this turn
