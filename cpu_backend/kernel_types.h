@@ -44,7 +44,7 @@ struct EpilogueStep {
   int64_t count_stride;         // from one row to the next
 };
 
-constexpr int kMostEpiloguePlanes = 4;
+constexpr int kMaxEpiloguePlanes = 4;
 
 /// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never
 /// contracted. Pixels and channels count from the first one that the kernel computes, where all pointers
@@ -59,10 +59,10 @@ struct Epilogue {
   int channels;
   int pixel_channels;  // floats from one pixel of `value` to the next; `channels` in a whole layer
   int pixel_words;     // words from one pixel of `bits` to the next; words(channels) in a whole layer
-  // Bits of a level, in place of `bits`, of a multiple of 32 channels: the level is how many of its channel's thresholds v reaches, level_count
-  // ascending rows of level_stride floats; its bit b goes to planes[b].
+  // Bits of a level, in place of `bits`, of a multiple of 32 channels: the level is how many of its channel's
+  // thresholds v reaches, level_count ascending rows of level_stride floats; its bit b goes to planes[b].
   int plane_count = 0;
-  uint32_t* planes[kMostEpiloguePlanes] = {};
+  uint32_t* planes[kMaxEpiloguePlanes] = {};
   int level_count = 0;
   int64_t level_stride = 0;
 };
@@ -100,7 +100,7 @@ constexpr int kChannelBlock = 64;
 /// shapes, inputs and weights, each packed for the epilogue form.
 struct BinaryPlanesKernel {
   bool (*supports)(const ConvShape&);
-  /// Null: the maps that the kernel itself prepares, the second one scratch_bytes behind the first.
+  /// Null: the maps that the kernel itself prepares, the second one scratch_bytes after the first.
   void (*prepare_input)(const ConvShape* shapes, const uint32_t* const* inputs, void* scratch, int row_begin,
                         int row_end);
   void (*run)(const ConvShape&, const void* const* packed, const uint32_t* const* inputs, const void* scratch,
@@ -119,8 +119,6 @@ inline constexpr bool kHavePlanesKernels = false;
 /// run (ranges split over threads).
 struct BinaryConvKernel {
   const char* name;
-  /// False where this variant can't serve the shape; the last kernel of a list serves every shape.
-  bool (*supports)(const ConvShape&);
   size_t (*packed_bytes)(const ConvShape&);
   /// thresholds: out_c integers T (bit = acc >= T[c]), or null when the layer uses the epilogue form.
   /// `packed` is 64-byte aligned.
@@ -130,31 +128,22 @@ struct BinaryConvKernel {
   /// Number of independent rows that prepare_input can be split into (0: nothing to prepare).
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const uint32_t* input, void* scratch, int row_begin, int row_end);
-  /// Smallest pixel count that one call handles efficiently (tile height); executors split at multiples of
-  /// it.
-  int pixel_tile;
   void (*run)(const ConvShape&, const void* packed, const uint32_t* input, const void* scratch,
               const OutputRange&, const AccumulatorSink&);
   const BinaryPlanesKernel* planes = nullptr;  ///< null: each plane by itself
-  int block_tile = 1;                          ///< blocks of channels that one call computes together
 };
-
-/// One filter a channel over packed bits; weights [kernel_h][kernel_w][words(c)]. Rows are output rows.
-using BinaryDepthwiseFn = void (*)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds,
-                                   const uint32_t* input, int row_begin, int row_end, const AccumulatorSink&,
-                                   const Stop&);
 
 /// Convolution of u8 pixels with weights of -1/+1: acc = sum w * (input_mul * x + input_add), padded taps
 /// count as 0. Protocol as BinaryConvKernel.
 struct U8ConvKernel {
   const char* name;
-  bool (*supports)(const ConvShape&);
+  bool (*supports)(const ConvShape&);  // the last kernel of a list supports every shape
   size_t (*packed_bytes)(const ConvShape&);
   void (*pack_weights)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds, void* packed);
   size_t (*scratch_bytes)(const ConvShape&);
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const uint8_t* input, void* scratch, int row_begin, int row_end);
-  int pixel_tile;
+  int pixel_tile;  // smallest number of pixels that one call computes efficiently; executors split at multiples
   void (*run)(const ConvShape&, const void* packed, const uint8_t* input, const void* scratch,
               const OutputRange&, const AccumulatorSink&);
 };
@@ -162,7 +151,7 @@ struct U8ConvKernel {
 /// Float32 convolution, groups == 1; weights OHWI: float, or the bits of finite IEEE halves (uint16_t), or
 /// small integers (int8_t), which become float32 when they are read. Each output is one chain of fused
 /// multiply-adds over (kh, kw, cin) in order, starting from 0 and with padded taps as +0, so that every ISA
-/// gives the same bits, and halves and integers give those of the same numbers as floats. Protocol as
+/// computes the same bits, and halves and integers those of the same numbers as floats. Protocol as
 /// BinaryConvKernel.
 template <class Weight>
 struct RealConvKernel {
@@ -188,7 +177,7 @@ using W8ConvKernel = RealConvKernel<int8_t>;
 /// W8ConvKernel. Use: as BinaryConvKernel; prepare_input is always needed.
 struct I8ConvKernel {
   /// 128 + 127 times 127 this often stays below 2^31.
-  static constexpr int64_t kMostTaps = 1 << 16;
+  static constexpr int64_t kMaxTaps = 1 << 16;
 
   const char* name;
   size_t (*packed_bytes)(const ConvShape&);
@@ -205,10 +194,19 @@ struct I8ConvKernel {
               const Epilogue&);
 };
 
-/// Memory-bound kernels, compiled once per ISA from portable/. Ranges are output rows, or pixels where said.
-/// Pools and element-wise kernels may compute a part of the channels, from the one on to which all pointers
-/// lead: out_c, or Epilogue::channels, of in_c, or Epilogue::pixel_channels.
+/// What portable/ defines for every ISA alike, mostly memory-bound kernels. Ranges are output rows, or pixels where
+/// said. Pools and element-wise kernels may compute a part of the channels, from the one on to which all pointers lead:
+/// out_c, or Epilogue::channels, of in_c, or Epilogue::pixel_channels.
 struct ValueKernels {
+  /// Whether multiply-adds of floats round once, as docs/format.md has it; otherwise products and sums round apart.
+  bool fuses;
+  F32ConvKernel f32_conv;
+  F16ConvKernel f16_conv;
+  W8ConvKernel w8_conv;
+  /// One filter per channel over packed bits; weights [kernel_h][kernel_w][words(c)].
+  void (*binary_depthwise)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds,
+                           const uint32_t* input, int row_begin, int row_end, const AccumulatorSink&,
+                           const Stop&);
   /// Float32 depthwise convolution, weights [kernel_h][kernel_w][c], FMA chain in (kh, kw) order.
   void (*depthwise_f32)(const ConvShape&, const float* weights, const float* input, int row_begin,
                         int row_end, const Epilogue&, const Stop&);
@@ -230,27 +228,21 @@ struct ValueKernels {
                      uint32_t* const* outputs);
 };
 
-/// One instruction set: everything the executor needs. Lists are best first and end with nullptr; their last
-/// entry serves every shape.
+struct BinaryConvRow;
+
+/// One instruction set: everything the executor needs.
 struct Isa {
   const char* name;      // the value of PHONEBIT_CPU that forces it
   const char* features;  // for people, e.g. "AVX-512F/BW/VL/VPOPCNTDQ/BITALG/VNNI"
   bool (*supported)();
-  const BinaryConvKernel* const* binary_conv;
-  const U8ConvKernel* const* u8_conv;
-  const F32ConvKernel* f32_conv;
-  const F16ConvKernel* f16_conv;
-  const W8ConvKernel* w8_conv;
+  const BinaryConvRow* binary_conv;    // its rows of select.h
+  const U8ConvKernel* const* u8_conv;  // best first; ends with nullptr
   const I8ConvKernel* i8_conv;
-  BinaryDepthwiseFn binary_depthwise;
   const ValueKernels* values;
 };
 
-/// All instruction sets built into this binary, best first, scalar last (always supported).
-const Isa* const* all_isas();
-
-/// The best supported one, or the one that PHONEBIT_CPU names. Returns null when that name is unknown or
-/// unsupported here.
+/// The best instruction set that is built and supported here, or the one that PHONEBIT_CPU names. Returns null when
+/// that name is unknown or unsupported here.
 const Isa* select_isa(const char* forced_name);
 
 }  // namespace phonebit::engine::cpu

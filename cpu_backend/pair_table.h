@@ -5,8 +5,9 @@
 
 namespace phonebit::engine::cpu {
 
-/// For 4 bits of each of two pixels, and 4 bits of a filter: how many differ, of the second pixel times `factor`. Filled
-/// when the library is loaded, which takes 4 KB less of it. Not by code of an instruction set: this one runs everywhere.
+/// For 4 bits of each of two pixels, and 4 bits of a filter: how many differ, of the second pixel times `factor`.
+/// Filled when the library is loaded, which makes it 4 KB smaller. Not by code of an instruction set: this one runs
+/// everywhere.
 struct PairTable {
   alignas(64) uint8_t rows[256][16];
   explicit PairTable(int factor);

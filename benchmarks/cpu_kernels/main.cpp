@@ -19,6 +19,7 @@
 #include "kernel_types.h"
 #include "layers.h"
 #include "machine.h"
+#include "select.h"
 
 namespace {
 
@@ -159,12 +160,12 @@ int main(int argc, char** argv) {
     if (layer.name.find(options.layer) == std::string::npos) continue;
     const bench::Problem problem(layer);
     std::vector<uint32_t> expected;
-    for (const Isa* const* isa = all_isas(); *isa != nullptr; ++isa) {
+    for (const Isa* const* isa = kBuiltIsas; *isa != nullptr; ++isa) {
       if (!(*isa)->supported() || (!options.isa.empty() && options.isa != (*isa)->name)) continue;
-      for (const BinaryConvKernel* const* kernel = (*isa)->binary_conv; *kernel != nullptr; ++kernel) {
-        if (std::string((*kernel)->name).find(options.kernel) == std::string::npos) continue;
-        if (!(*kernel)->supports(layer.shape)) continue;
-        results.push_back(measure(layer, problem, **isa, **kernel, bounds, expected));
+      for (const BinaryConvRow* row = (*isa)->binary_conv; row->name != nullptr; ++row) {
+        if (!can_compute(*row, layer.shape, this_processor(1))) continue;
+        if (std::string(row->code->name).find(options.kernel) == std::string::npos) continue;
+        results.push_back(measure(layer, problem, **isa, *row->code, bounds, expected));
         print(results.back());
       }
     }

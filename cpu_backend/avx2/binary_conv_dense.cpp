@@ -6,11 +6,11 @@
 // @source   own; one-pixel form of avx2/pair_table.inl
 //
 // One output pixel uses every weight once: the layer is a stream of weights, and what counts is bytes. So
-// weights stay packed, 8 bits a channel and byte lane, and are split into two table indices in registers: 7
+// weights stay packed, 8 bits per channel and byte lane, and are split into two table indices in registers: 7
 // operations of 32 bytes (2 ands, 1 shift, 2 shuffles, 2 additions), 13.7 bytes a cycle on three vector
 // ports, where the pair table's layout would read twice as many.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/avx2.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -164,8 +164,7 @@ void nothing_to_prepare(const ConvShape&, const uint32_t*, void*, int, int) {}
 
 }  // namespace
 
-extern const BinaryConvKernel kDenseConv_avx2 = {"bgemv_b32__avx2",  is_dense,     packed_bytes,
-                                                 pack_weights,       no_scratch,   no_rows,
-                                                 nothing_to_prepare, kDensePixels, run};
+extern const BinaryConvKernel kDenseConv_avx2 = {
+    "bgemv_b32__avx2", packed_bytes, pack_weights, no_scratch, no_rows, nothing_to_prepare, run};
 
 }  // namespace phonebit::engine::cpu

@@ -12,9 +12,9 @@
 //
 // The loop is written in assembly because it needs all 16 registers: gcc 12 spills from the same loop in
 // intrinsics, which then reaches 175 MAC a cycle where this one reaches 208 (Golden Cove, 64 channels).
-#include "binary_conv_kernels.h"
 #include "pair_table.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/avx2.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -174,7 +174,7 @@ void four_pixels(const uint16_t* const* windows, const uint8_t* weights, const S
       PLANES_WINDOW(0) PLANES_WINDOW(1) PLANES_WINDOW(2) PLANES_WINDOW(3)
       "2:\n"
       ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7)
-      "mov %[most], %[units]\n"
+      "mov %[max], %[units]\n"
       ".p2align 5\n"
       "3:\n"
       PLANES_STEP(0) PLANES_STEP(1) PLANES_STEP(2) PLANES_STEP(3) PLANES_STEP(4) PLANES_STEP(5)
@@ -193,7 +193,7 @@ void four_pixels(const uint16_t* const* windows, const uint8_t* weights, const S
       : [weights] "+r"(weights), [segment] "+r"(segment), [i] "=&r"(i), [units] "=&r"(units), [p0] "=&r"(p0),
         [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)
       : [windows] "r"(windows), [end] "r"(end), [sums] "r"(sums), [table] "r"(kPlanesTable.rows),
-        [most] "i"(kPlanesSteps / kRunSteps)
+        [max] "i"(kPlanesSteps / kRunSteps)
       : CLOBBERED);
 }
 // clang-format on
@@ -328,13 +328,11 @@ struct Avx2 {
   }
 };
 
-bool supports(const ConvShape&) { return true; }
-
 constexpr BinaryPlanesKernel kPlanes = planes_kernel<Avx2>();
 
 }  // namespace
 
 extern const BinaryConvKernel kPairTableConv_avx2 =
-    pair_table_kernel<Avx2>("bconv2d_b32__avx2pairtable", supports, &kPlanes);
+    pair_table_kernel<Avx2>("bconv2d_b32__avx2pairtable", &kPlanes);
 
 }  // namespace phonebit::engine::cpu

@@ -4,12 +4,11 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(avx2)
+PHONEBIT_KERNELS_OF(avx2)
 
-const Isa kAvx2Isa = {
-    kAvx2Name,     "AVX2/FMA/BMI2/F16C", x86_has_avx2,        kBinaryConv_avx2,
-    kU8Conv_avx2,  &kF32Conv_avx2,       &kF16Conv_avx2,      &kW8Conv_avx2,
-    &kI8Conv_avx2, depthwise_avx2,       &kValueKernels_avx2,
+extern const Isa kAvx2Isa = {
+    kAvx2Name,    "AVX2/FMA/BMI2/F16C", x86_has_avx2,        kBinaryConv_avx2,
+    kU8Conv_avx2, &kI8Conv_avx2,        &kValueKernels_avx2,
 };
 
 }  // namespace phonebit::engine::cpu

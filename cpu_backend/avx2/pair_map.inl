@@ -2,7 +2,7 @@
 // their table (avx2/pair_table.inl).
 //
 // The two pixels are neighbours in the output, `stride_w` columns of the map apart. The last pixel of an
-// output row is followed by the first one of the next row: their windows have columns of their own, behind
+// output row is followed by the first one of the next row: their windows have columns of their own, after
 // the plain ones.
 //
 //   scratch row y:  [plain columns: (y, x) with (y, x + stride_w)]
@@ -10,12 +10,12 @@
 //                   [kRowSlack entries of 0]
 //
 // An entry is one u16, so this is four times the size of the packed map.
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h.
 #pragma once
 
 #include "portable/padded_map.inl"
 
-/// Entries: fillers and look-ahead read up to 7 behind a row, tails write up to 7.
+/// Entries: fillers and look-ahead read up to 7 after a row, tails write up to 7.
 constexpr int kRowSlack = 8;
 
 /// The prepared map in scratch.
@@ -119,14 +119,14 @@ void expand_columns(const ConvShape& s, const PaddedRow& a, int first, const Pad
   }
 }
 
-/// A row: the pixels of `a` with those of `b` in plain columns, from column `beside` on, and with those of `c` in
-/// wrap columns, from `behind` on. Tails of in_c % 32 write up to 7 entries too many: left to right, each pixel
+/// A row: the pixels of `a` with those of `b` in plain columns, from column `plain_column` on, and with those of `c` in
+/// wrap columns, from `wrap_column` on. Tails of in_c % 32 write up to 7 entries too many: left to right, each pixel
 /// overwrites the one before's.
 template <class Simd>
-void expand_row(const ConvShape& s, const PairMap& map, const PaddedRow& a, const PaddedRow& b, int beside,
-                const PaddedRow& c, int behind, uint16_t* out) {
-  expand_columns<Simd>(s, a, 0, b, beside, map.plain, out);
-  expand_columns<Simd>(s, a, (s.out_w - 1) * s.stride_w, c, behind, map.wrap,
+void expand_row(const ConvShape& s, const PairMap& map, const PaddedRow& a, const PaddedRow& b,
+                int plain_column, const PaddedRow& c, int wrap_column, uint16_t* out) {
+  expand_columns<Simd>(s, a, 0, b, plain_column, map.plain, out);
+  expand_columns<Simd>(s, a, (s.out_w - 1) * s.stride_w, c, wrap_column, map.wrap,
                        out + (size_t)map.plain * map.steps);
   __builtin_memset(out + map.row_stride - kRowSlack, 0, kRowSlack * sizeof(uint16_t));
 }

@@ -6,21 +6,21 @@
 // so that a shuffle and an addition do for 4 channels of both planes, without any splitting. A byte holds 255 / 12
 // = 21 entries: the sums are widened to 16 bits after at most kPlanesSteps = 18, or where the segment ends.
 //
-// Both convolutions are packed by themselves, and the weights of one of them serve:
+// Both convolutions are packed by themselves, and the weights of one of them are used:
 //   acc0 + 2 acc1 = (base0 - 2 d0) + 2 (base1 - 2 d1) = (base0 + 2 base1) - 2 (d0 + 2 d1).
 // The scratch memory is laid out as a pair map's, with the planes of a pixel as its pairs.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and
 // portable/epilogue.inl.
 #pragma once
 
 #include "pair_table.inl"
 
-constexpr int kPlanesSteps = 18;              // 18 * 12 <= 255
-constexpr int kMostPlanesSteps = 65535 / 12;  // of a window
+constexpr int kPlanesSteps = 18;             // 18 * 12 <= 255
+constexpr int kMaxPlanesSteps = 65535 / 12;  // of a window
 
 static bool planes_supports(const ConvShape& s) {
-  return pair_layer(s).block_bytes <= (int64_t)kMostPlanesSteps * kChannelBlock;
+  return pair_layer(s).block_bytes <= (int64_t)kMaxPlanesSteps * kChannelBlock;
 }
 
 template <class Simd>

@@ -2,7 +2,7 @@
 // compare are in binary_conv_pair_table.cpp.
 //
 // Idea. A byte shuffle looks up 16 bytes at once in a table of 16. Index it with 4 bits of a filter, one
-// filter a byte lane; let the table hold popcount(index xor a) for 4 activation bits `a`: one shuffle is 4
+// filter per byte lane; let the table hold popcount(index xor a) for 4 activation bits `a`: one shuffle is 4
 // xors and 4 popcounts in every lane. The count is at most 4, so a byte has room for *two* output pixels:
 //   table[a0 + 16 a1][i] = popcount(i ^ a0) + 16 popcount(i ^ a1),    256 tables of 16 bytes, 4 KB, in L1.
 // A pair of pixels costs one shuffle and one addition for 4 bits of each channel, half of a table for one
@@ -11,8 +11,8 @@
 // Sums. Three entries add up to fields of at most 12 < 16: t = x1 + x2 + x3 = L + 16 H has not carried. Then
 //   A += t           (mod 2^8 or 2^16: may wrap),      B += t >> 4 = H,
 //   sum of L = A - 16 B,                               sum of H = B,
-// so splitting the fields takes no mask for L: 3 shuffles and 6 other operations for 3 x 4 bits x 2 pixels a
-// lane, where a table for one pixel takes 6 and 6. A byte holds 255 /
+// so splitting the fields needs no mask for L: 3 shuffles and 6 other operations for 3 x 4 bits x 2 pixels per
+// lane, where a table for one pixel needs 6 and 6. A byte holds 255 /
 // 4 = 63 entries: after at most kChunkSteps = 60 the sums are widened to 16 bits, unless the window ends
 // there.
 //
@@ -20,10 +20,10 @@
 //
 // Weights: [Cout/64][step][64 x u8], a step is 4 bits. A window is read in runs of steps that lie together in
 // the map: a row of taps, or one tap if dilated. Runs are filled up to kRunSteps; a filler's index has bit 7
-// set, for which shuffles give 0, so that what it reads does not matter.
+// set, for which shuffles return 0, so that what it reads does not matter.
 //
 // Counts, bases and limits: portable/border_classes.inl.
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h.
 #pragma once
 
 #include "pair_map.inl"
@@ -36,7 +36,7 @@ constexpr uint8_t kFiller = 0x80;
 constexpr size_t kWeightSlack = 64;        // loops may load one step ahead
 constexpr size_t kPassBytes = 512 * 1024;  // of the prepared map that a pass over all blocks reads
 
-/// Steps that lie together, for the inner loops: pointer + end_offset is one behind the last step's entry,
+/// Steps that lie together, for the inner loops: pointer + end_offset is one after the last step's entry,
 /// and an index runs from minus_bytes up to 0.
 struct Segment {
   int64_t end_offset;   // bytes
@@ -178,10 +178,10 @@ PHONEBIT_RARE void pair_pack_weights(const ConvShape& s, const uint32_t* weights
         entries[lane] = base + (layer.form == SumForm::kParts ? 0 : Simd::kBaseBias);
         return;
       }
-      const uint32_t most = layer.form == SumForm::kBytes    ? 4 * kChunkSteps + 1
-                            : layer.form == SumForm::kShorts ? 4 * kPartSteps + 1
-                                                             : INT32_MAX;
-      const uint32_t limit = c < s.out_c ? popcount_limit(base, thresholds[c], most) : 0;
+      const uint32_t max_limit = layer.form == SumForm::kBytes    ? 4 * kChunkSteps + 1
+                                 : layer.form == SumForm::kShorts ? 4 * kPartSteps + 1
+                                                                  : INT32_MAX;
+      const uint32_t limit = c < s.out_c ? popcount_limit(base, thresholds[c], max_limit) : 0;
       pack_limit(layer.form, limit, entries, lane, Simd::short_slot(lane));
     });
   }
@@ -325,16 +325,16 @@ PHONEBIT_RARE PHONEBIT_NOINLINE void run_block_in_parts(const PairLayer& layer, 
   }
 }
 
-/// Calls body(block, pixels of a pass): blocks of channels outside, pixels inside, so that a block's weights stay in the
-/// nearest caches; but no more pixels at a time than have their prepared windows in L2.
+/// Calls body(block, pixels of a pass): blocks of channels outside, pixels inside, so that a block's weights stay in
+/// the nearest caches; but no more pixels at a time than have their prepared windows in L2.
 template <class Body>
 PHONEBIT_INLINE void for_each_pass(const ConvShape& s, const PairMap& map, const OutputRange& range,
                                    const Body& body) {
   const size_t pixel_bytes = sizeof(uint16_t) * map.steps * s.stride_h * s.stride_w;
-  const size_t most = kPassBytes / pixel_bytes / kTilePixels * kTilePixels;
-  const int pass = most < 16 * kTilePixels ? 16 * kTilePixels
-                   : most < INT32_MAX / 2  ? (int)most
-                                           : INT32_MAX / 2;
+  const size_t max_pixels = kPassBytes / pixel_bytes / kTilePixels * kTilePixels;
+  const int pass = max_pixels < 16 * kTilePixels ? 16 * kTilePixels
+                   : max_pixels < INT32_MAX / 2  ? (int)max_pixels
+                                                 : INT32_MAX / 2;
   for (int begin = range.pixel_begin; begin < range.pixel_end;) {
     const int end = range.pixel_end - begin < pass ? range.pixel_end : begin + pass;
     for (int block = range.block_begin; block < range.block_end; ++block) body(block, begin, end);
@@ -362,16 +362,13 @@ void pair_run(const ConvShape& s, const void* packed, const uint32_t*, const voi
 }
 
 template <class Simd>
-constexpr BinaryConvKernel pair_table_kernel(const char* name, bool (*supports)(const ConvShape&),
-                                             const BinaryPlanesKernel* planes = nullptr) {
+constexpr BinaryConvKernel pair_table_kernel(const char* name, const BinaryPlanesKernel* planes) {
   return {name,
-          supports,
           pair_packed_bytes,
           pair_pack_weights<Simd>,
           pair_scratch_bytes,
           pair_prepare_rows,
           pair_prepare_input<Simd>,
-          kTilePixels,
           pair_run<Simd>,
           planes};
 }

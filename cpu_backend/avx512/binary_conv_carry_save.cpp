@@ -12,7 +12,7 @@
 // two:
 //   |p| + |q| + |r| = 2 |maj(p, q, r)| + |p ^ q ^ r|,    maj(p, q, r) = ((p ^ q) & (p ^ r)) ^ p.
 // The sums need no work here: p ^ q = (x_p ^ x_q) ^ (w_p ^ w_q), where one bracket is known per activation
-// and one per filter. With these forms stored, maj takes three instructions (xor, two ternary logics), and
+// and one per filter. With these forms stored, maj is three instructions (xor, two ternary logics), and
 // popcount and add make it five for two words that would have cost six.
 //
 // For the nine taps of a window, per word of channels:
@@ -24,8 +24,8 @@
 //   d = 2 (|V0| + |V1| + |V2| + |H|) + |T|:  23 instructions instead of 27 for nine words.
 // Activation forms do not depend on the filter, so prepare_input writes them once: V and s for each column, H
 // and t for each window, as groups of four words next to each other.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/avx512.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -172,7 +172,7 @@ void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int
 template <int kPixels>
 using Counts = __m512i[kPixels][kVectors];
 
-/// Adds the carries of `steps` groups a pixel to the counts; moves `weights` on.
+/// Adds the carries of `steps` groups per pixel to the counts; moves `weights` on.
 template <int kPixels>
 PHONEBIT_INLINE void count_carries(const uint32_t* const (&groups)[kPixels], long steps,
                                    const uint32_t*& weights, Counts<kPixels>& counts) {
@@ -211,8 +211,8 @@ PHONEBIT_INLINE void count_sums(const uint32_t* const (&groups)[kPixels], long s
   }
 }
 
-/// counts = 2 counts + d. A tile's windows are addresses of column groups; the window groups of the same pixel lie
-/// `windows` words on, less the columns that one row of windows has fewer.
+/// counts = 2 counts + d. A tile's windows are addresses of column groups; the window groups of the same
+/// pixel lie `windows` words on, less the columns that one row of windows has fewer.
 template <int kPixels>
 PHONEBIT_INLINE void count_tile(long words_in, const uint32_t* const (&tile_windows)[kPixels], size_t windows,
                                 const uint32_t* weights, Counts<kPixels>& counts) {
@@ -295,17 +295,13 @@ constexpr BinaryPlanesKernel kPlanesKernel = {saves_carries, nullptr, run_planes
 
 }  // namespace
 
-const BinaryConvKernel kCarrySaveConv_avx512 = {
-    "bconv2d_3x3_carry_save__avx512vpopcnt",
-    saves_carries,
-    packed_bytes,
-    pack_weights,
-    scratch_bytes,
-    prepare_rows,
-    prepare_input,
-    kCarrySavePixels,
-    run,
-    &kPlanesKernel,
-};
+extern const BinaryConvKernel kCarrySaveConv_avx512 = {"bconv2d_3x3_carry_save__avx512vpopcnt",
+                                                       packed_bytes,
+                                                       pack_weights,
+                                                       scratch_bytes,
+                                                       prepare_rows,
+                                                       prepare_input,
+                                                       run,
+                                                       &kPlanesKernel};
 
 }  // namespace phonebit::engine::cpu

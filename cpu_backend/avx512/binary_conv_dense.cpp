@@ -7,8 +7,8 @@
 // @source   own
 //
 // Every weight is used once, so this moves memory; registers are never short and nothing is tiled.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/avx512.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -59,9 +59,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t* input, const vo
 
 }  // namespace
 
-const BinaryConvKernel kDenseConv_avx512 = {
-    "bgemv_b32__avx512vpopcnt", is_dense,     packed_bytes, pack_weights, no_scratch, no_rows,
-    nothing_to_prepare,         kDensePixels, run,
-};
+extern const BinaryConvKernel kDenseConv_avx512 = {
+    "bgemv_b32__avx512vpopcnt", packed_bytes, pack_weights, no_scratch, no_rows, nothing_to_prepare, run};
 
 }  // namespace phonebit::engine::cpu

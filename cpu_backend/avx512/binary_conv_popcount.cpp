@@ -13,8 +13,8 @@
 // Three register tiles, with an activation broadcast shared by several vectors and a weight vector shared by
 // several pixels: 4 pixels x 64 channels, 7 pixels x 32 channels for maps of 7 and 49 pixels and for 32
 // filters, and 14 pixels x 16 channels for 16 filters.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/avx512.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -158,23 +158,17 @@ void run_planes(const ConvShape& s, const void* const* packed, const uint32_t* c
                    HighPlane::of(packed, low.words, high.words));
 }
 
-bool any_shape(const ConvShape&) { return true; }
-
 constexpr BinaryPlanesKernel kPlanesKernel = {any_shape, nullptr, run_planes};
 
 }  // namespace
 
-const BinaryConvKernel kPopcountConv_avx512 = {
-    "bconv2d_b32__avx512vpopcnt",
-    any_shape,
-    packed_bytes,
-    pack_weights,
-    scratch_bytes,
-    prepare_rows,
-    prepare_input,
-    kPopcountPixels,
-    run,
-    &kPlanesKernel,
-};
+extern const BinaryConvKernel kPopcountConv_avx512 = {"bconv2d_b32__avx512vpopcnt",
+                                                      packed_bytes,
+                                                      pack_weights,
+                                                      scratch_bytes,
+                                                      prepare_rows,
+                                                      prepare_input,
+                                                      run,
+                                                      &kPlanesKernel};
 
 }  // namespace phonebit::engine::cpu

@@ -7,25 +7,25 @@
 //           [Cout/64][group of 4 to 6 filters][lists of planes]
 // @source   own; full adders after Harley and Seal
 //
-// Lanes are pixels, a bit each: a plane holds 512 of them for one position (tap and channel) of the window. A
-// group of filters w_0 ... w_F-1 shares sums. Let e_f be the positions at which w_f differs from w_0, and
+// Lanes are pixels, one bit per pixel: a plane holds 512 of them for one position (tap and channel) of the
+// window. A group of filters w_0 ... w_F-1 shares sums. Let e_f be the positions at which w_f differs from
+// w_0, and
 //   S = sum of popcount(x ^ w_0) over all positions,   D_f = the same over e_f,   n_f = |e_f|.
 // Over e_f, x ^ w_f is 1 where x ^ w_0 is 0; over the other positions they are equal. So
 //   d_f = sum of popcount(x ^ w_f) = (S - D_f) + (n_f - D_f).
 // A position is of one of 2^(F-1) classes, by the filters that differ from w_0 there. Each class is summed
 // once; S and D_f are sums of classes. So a position costs one full adder, two ternary logics, for 512 F
-// products, where counting takes xor, popcount and add for 512. Sums are binary numbers, a plane a digit.
+// products, where counting needs xor, popcount and add for 512. Sums are binary numbers, one plane per digit.
 // x ^ 1 costs nothing: a class has its positions with w_0 = 0 first, then the others, for which the adder's
 // table is another one.
 //
 // n_f is part of the limits and bases: what is made here is d_f - n_f, a number with a sign.
 //
-// What it takes besides: planes, made once for all filters; sums of classes; digits to numbers, by a
+// What else it costs: planes, made once for all filters; sums of classes; digits to numbers, by a
 // transposition of bytes and one of bits. Thresholds are compared with digits (shared_sums_limits.inl): there
 // only results are transposed.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
 #include "select.h"
+#include "simd/avx512.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -87,7 +87,7 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
 template <int kDigits, class V, class Digits>
 PHONEBIT_INLINE const uint16_t* add_group(const uint8_t* planes, const uint16_t* list, int filters,
                                           int channel, Digits& digits) {
-  ClassSums<kDigits, V> sums[1 << (kMostFilters - 2)];
+  ClassSums<kDigits, V> sums[1 << (kMaxFilters - 2)];
   list = add_classes<1>(planes, list, 1 << (filters - 2), sums);
   if (filters == 4) put_digits<4>(sums, channel, digits);
   if (filters == 5) put_digits<5>(sums, channel, digits);
@@ -113,8 +113,8 @@ struct Part {
   int first_group, group_end, block;
 };
 
-/// Bytes of a group's pixels, and the bases of its row. Its own copies: stores could change what is read through
-/// pointers.
+/// Bytes of a group's pixels, and the bases of its row. Its own copies: stores could change what is read
+/// through pointers.
 template <class V>
 struct GroupCounts {
   static constexpr int kVectors = kChannelBlock / 16;
@@ -200,7 +200,8 @@ PHONEBIT_INLINE void finish_group(const ConvShape& s, const Part& part, int grou
 template <int kHigh, class V>
 PHONEBIT_NOINLINE void finish_rows(const ConvShape& s, const DigitRows<kHigh, V>& rows, const Part& part) {
   constexpr int kLow = kChannelBlock / 16;
-  // [low bytes, then high ones: 16 channels][pixel of two groups]; a vector's 128 bits are of as many pairs of groups.
+  // [low bytes, then high ones: 16 channels][pixel of two groups]; a vector's 128 bits are of as many pairs
+  // of groups.
   V bytes[2 * kLow][16];
   for (int m = 0; m < 8; ++m) {
     const auto turn = [&](const auto* from, const auto& put) PHONEBIT_LAMBDA_INLINE {
@@ -295,7 +296,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
     return pixel / s.out_w * row_groups(s) + pixel % s.out_w / kGroupPixels;
   };
   const int end = group_at(range.pixel_end - 1) + 1;
-  alignas(64) uint8_t planes[kMostPlanesBytes];
+  alignas(64) uint8_t planes[kMaxPlanesBytes];
   for (int first = group_at(range.pixel_begin), last; first < end; first = last) {
     const int tile = end - first > 32 ? tile_groups(s) : 32;
     last = first + tile < end ? first + tile : end;
@@ -309,16 +310,12 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
 
 }  // namespace
 
-const BinaryConvKernel kSharedSumsConv_avx512 = {
-    "bconv2d_shared_sums__avx512gfni",
-    shares_sums_avx512,
-    packed_bytes,
-    pack_weights,
-    scratch_bytes,
-    prepare_rows,
-    prepare_input,
-    kSharedAvx512Pixels,
-    run,
-};
+extern const BinaryConvKernel kSharedSumsConv_avx512 = {"bconv2d_shared_sums__avx512gfni",
+                                                        packed_bytes,
+                                                        pack_weights,
+                                                        scratch_bytes,
+                                                        prepare_rows,
+                                                        prepare_input,
+                                                        run};
 
 }  // namespace phonebit::engine::cpu

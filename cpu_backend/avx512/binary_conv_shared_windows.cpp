@@ -14,11 +14,10 @@
 // Then d_p = sum of popcount(w ^ x_p) = (S - D_p) + (n_p - D_p). A position is of one of 2^(F-1) classes,
 // by the windows that differ from x_0 there; each class is summed once.
 //
-// Classes follow from the map, so positions are sorted for every image: once a row of the map and group of
+// Classes follow from the map, so positions are sorted for every image: once per row of the map and group of
 // columns, for all rows of windows that reach it.
-#include "binary_conv_kernels.h"
-#include "portable/intrinsics.h"
 #include "select.h"
+#include "simd/avx512.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -29,9 +28,9 @@ namespace {
 #include "shared_sums_bits.inl"
 #include "shared_windows_shape.inl"
 
-/// Classes with two bits more: whether the last window does not differ, and that of x_0; add_classes takes runs of
-/// positions in this order.
-constexpr int kMostRuns = 1 << kMostWindows;
+/// Classes with two bits more: whether the last window does not differ, and that of x_0; add_classes accepts
+/// runs of positions in this order.
+constexpr int kMaxRuns = 1 << kMaxWindows;
 int run_count(const ConvShape& s) { return 1 << group_windows(s); }
 
 int positions(const ConvShape& s) { return s.kernel_h * row_positions(s); }
@@ -68,8 +67,8 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
 
 /// Positions of a group in a row of the map, by run.
 struct SortedRow {
-  uint16_t differing[8];           // n_p
-  uint16_t begins[kMostRuns + 8];  // of each run, and the end
+  uint16_t differing[8];          // n_p
+  uint16_t begins[kMaxRuns + 8];  // of each run, and the end
 
   /// Column of the window * Cin + channel.
   uint16_t* entries() { return (uint16_t*)(this + 1); }
@@ -87,8 +86,8 @@ SortedRow& sorted_row(const ConvShape& s, const void* scratch, int y, int group)
 size_t scratch_bytes(const ConvShape& s) { return sorted_bytes(s) * touched_rows(s) * window_groups(s); }
 int prepare_rows(const ConvShape& s) { return touched_rows(s); }
 
-/// Takes the bits of 8 pixels to the number of a run: bit 0 x_0, bit 1 whether the last window is equal, then whether
-/// the others differ: bit p + 1.
+/// Takes the bits of 8 pixels to the number of a run: bit 0 x_0, bit 1 whether the last window is equal, then
+/// whether the others differ: bit p + 1.
 constexpr int kEqualBit = 2;
 long long run_matrix(int windows) {
   unsigned long long rows = 1ull << 56 | (unsigned long long)(1 << (windows - 1) | 1) << 48;
@@ -96,7 +95,7 @@ long long run_matrix(int windows) {
   return (long long)rows;
 }
 
-/// A row of padding: one run. Without this special case 7x7 maps would take 6 % longer.
+/// A row of padding: one run. Without this special case 7x7 maps would be 6 % slower.
 void sort_padding(const ConvShape& s, SortedRow& to) {
   uint16_t* const entries = to.entries();
   const int run = kEqualBit + (s.pad_value == 1), count = row_positions(s);
@@ -107,7 +106,7 @@ void sort_padding(const ConvShape& s, SortedRow& to) {
 void sort_row(const uint8_t* runs, int count, int run_end, SortedRow& to) {
   uint16_t* const entries = to.entries();
   // Several parts at a time: the next run may be the same one, whose end has just been written.
-  uint16_t ends[kMostRuns][kSortedParts] = {};
+  uint16_t ends[kMaxRuns][kSortedParts] = {};
   const int part = count / kSortedParts;
   for (int i = 0; i < part; ++i)
     unroll<kSortedParts>([&](auto k) PHONEBIT_LAMBDA_INLINE { ++ends[runs[i + k * part]][k]; });
@@ -130,8 +129,8 @@ void sort_row(const uint8_t* runs, int count, int run_end, SortedRow& to) {
 void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
   const int words_in = words(s.in_c), windows = group_windows(s), columns = group_columns(s);
   const __m512i matrix = _mm512_set1_epi64(run_matrix(windows));
-  alignas(64) uint32_t row[kMostGroupRowBytes / sizeof(uint32_t)];
-  alignas(64) uint8_t runs[kMostWindowPositions + 64];
+  alignas(64) uint32_t row[kMaxGroupRowBytes / sizeof(uint32_t)];
+  alignas(64) uint8_t runs[kMaxWindowPositions + 64];
   for (int y = row_begin; y < row_end; ++y) {
     const bool is_inside = pad_row(s, input, y, columns, row);
     for (int g = 0; g < window_groups(s); ++g) {
@@ -161,14 +160,14 @@ void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int
   }
 }
 
-/// A group's positions by run, as add_classes takes them.
+/// A group's positions by run, as add_classes accepts them.
 struct GroupList {
   uint32_t differing[8];  // n_p
   bool is_long;           // a class has more than 255 positions
-  uint16_t entries[kMostWindowPositions + kMostRuns * (kUnit + 1) + kCopied];
+  uint16_t entries[kMaxWindowPositions + kMaxRuns * (kUnit + 1) + kCopied];
 
   GroupList(const ConvShape& s, const void* scratch, int y, int group) : differing{}, is_long(false) {
-    SortedRow* rows[kMostKernelRows];
+    SortedRow* rows[kMaxKernelRows];
     for (int ky = 0; ky < s.kernel_h; ++ky) {
       rows[ky] = &sorted_row(s, scratch, y * s.stride_h + ky * s.dilation_h, group);
       for (int p = 0; p < group_windows(s); ++p) differing[p] += rows[ky]->differing[p];
@@ -200,7 +199,7 @@ struct GroupList {
 /// Digits of the windows of a group, then their numbers.
 struct WindowDigits {
   static constexpr int kDigits = 16;
-  __m512i low[kMostWindows][8], high[kMostWindows][8];
+  __m512i low[kMaxWindows][8], high[kMaxWindows][8];
 
   PHONEBIT_INLINE auto number(int window) { return KeptNumber(low[window], high[window]); }
   PHONEBIT_INLINE auto first_number(int window) { return number(window); }
@@ -217,7 +216,7 @@ struct WindowDigits {
 template <int kDigits, class V>
 PHONEBIT_NOINLINE void add_group(const uint8_t* planes, const GroupList& list, int windows,
                                  WindowDigits& rows) {
-  ClassSums<kDigits, V> sums[1 << (kMostWindows - 2)];
+  ClassSums<kDigits, V> sums[1 << (kMaxWindows - 2)];
   add_classes<kPlaneBytes>(planes, list.entries, 1 << (windows - 2), sums);
   if (windows == 4) put_digits<4>(sums, 0, rows);
   if (windows == 5) put_digits<5>(sums, 0, rows);
@@ -225,7 +224,8 @@ PHONEBIT_NOINLINE void add_group(const uint8_t* planes, const GroupList& list, i
   if (windows == 7) put_digits<7>(sums, 0, rows);
 }
 
-/// Blocks [block, end) of the filters of a vector, for the windows [begin, window_end) of the group at (y, x).
+/// Blocks [block, end) of the filters of a vector, for the windows [begin, window_end) of the group at (y,
+/// x).
 struct Part {
   const PackedLayer& layer;
   const AccumulatorSink& sink;
@@ -237,7 +237,7 @@ PHONEBIT_NOINLINE void run_group(const ConvShape& s, const uint8_t* planes, cons
                                  const Part& part) {
   constexpr int kVectors = kChannelBlock / 16;
   alignas(64) WindowDigits rows;
-  alignas(64) float values[kMostWindows][kChannelBlock];
+  alignas(64) float values[kMaxWindows][kChannelBlock];
   (list.is_long ? add_group<14, __m512i> : add_group<8, __m512i>)(planes, list, group_windows(s), rows);
   for (int p = part.begin; p < part.window_end; ++p) turn_digits(rows.low[p]), turn_digits(rows.high[p]);
   const int first = part.y * s.out_w + part.x;
@@ -287,18 +287,12 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
 
 }  // namespace
 
-const BinaryConvKernel kSharedWindowsConv_avx512 = {
-    "bconv2d_shared_windows__avx512gfni",
-    shares_windows_avx512,
-    packed_bytes,
-    pack_weights,
-    scratch_bytes,
-    prepare_rows,
-    prepare_input,
-    kSharedWindowPixels,
-    run,
-    nullptr,
-    kSharedWindowBlocks,
-};
+extern const BinaryConvKernel kSharedWindowsConv_avx512 = {"bconv2d_shared_windows__avx512gfni",
+                                                           packed_bytes,
+                                                           pack_weights,
+                                                           scratch_bytes,
+                                                           prepare_rows,
+                                                           prepare_input,
+                                                           run};
 
 }  // namespace phonebit::engine::cpu

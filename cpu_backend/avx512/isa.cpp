@@ -4,14 +4,12 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(avx512)
+PHONEBIT_KERNELS_OF(avx512)
 
-const Isa kAvx512Isa = {
+extern const Isa kAvx512Isa = {
     kAvx512Name,           "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI/VBMI/GFNI",
     x86_has_avx512,        kBinaryConv_avx512,
-    kU8Conv_avx512,        &kF32Conv_avx512,
-    &kF16Conv_avx512,      &kW8Conv_avx512,
-    &kI8Conv_avx512,       depthwise_avx512,
+    kU8Conv_avx512,        &kI8Conv_avx512,
     &kValueKernels_avx512,
 };
 

@@ -1,6 +1,6 @@
 // Walking over an output range in tiles of pixels, for the kernels that count different bits.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "popcount_layout.inl"
@@ -28,7 +28,7 @@ class PixelWalk {
         y_(pixel_begin / shape.out_w),
         x_(pixel_begin % shape.out_w) {}
 
-  /// Tiles that next() gives from here on.
+  /// Tiles that next() returns from here on.
   template <int kPixels>
   int tiles() const {
     return (end_ - pixel_ + kPixels - 1) / kPixels;
@@ -94,13 +94,13 @@ class PixelWalk {
 /// and its first tile would wait for them.
 class WeightsAhead {
  public:
-  /// The block behind `weights`, unless `is_last`. A range of few tiles asks for nothing: many lines at once
-  /// delay the loads behind them, and a part of the block gains nothing.
+  /// The block after `weights`, unless `is_last`. A range of few tiles asks for nothing: many lines at once
+  /// delay the loads after them, and a part of the block gains nothing.
   WeightsAhead(const void* weights, size_t block_bytes, bool is_last, int tiles)
       : next_((const char*)weights + block_bytes), share_(0) {
     if (is_last || tiles == 0) return;
     const size_t share = block_bytes / tiles / 64 * 64 + 64;
-    if (share <= kMostLines * 64) share_ = share;
+    if (share <= kMaxLines * 64) share_ = share;
   }
 
   PHONEBIT_INLINE void ask() {
@@ -109,7 +109,7 @@ class WeightsAhead {
   }
 
  private:
-  static constexpr size_t kMostLines = 72;  // measured: 66 gain (13x13, 1024 channels), 119 lose (7x7, 512)
+  static constexpr size_t kMaxLines = 72;  // measured: 66 gain (13x13, 1024 channels), 119 lose (7x7, 512)
 
   const char* next_;
   size_t share_;

@@ -4,11 +4,10 @@
 // The u32 are limits (bit = d < limit) or, for the epilogue form, bases (acc = base - 2 d). Channels beyond
 // out_c get limit 0, so their bits come out as 0 without a mask.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "portable/padded_map.inl"
-#include "portable/simd.inl"
 
 static inline int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 

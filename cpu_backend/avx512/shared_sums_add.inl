@@ -1,9 +1,7 @@
-// Sums of planes, a plane a digit.
+// Sums of planes, one plane per digit.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
-
-#include "portable/simd.inl"
 
 constexpr int kUnit = 8;  // planes that are added at once
 

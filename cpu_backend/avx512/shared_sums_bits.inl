@@ -1,9 +1,7 @@
 // Between bits of lanes and bytes.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
-
-#include "portable/simd.inl"
 
 PHONEBIT_INLINE __m512i interleave_low(__m512i a, __m512i b) { return _mm512_unpacklo_epi8(a, b); }
 PHONEBIT_INLINE __m256i interleave_low(__m256i a, __m256i b) { return _mm256_unpacklo_epi8(a, b); }

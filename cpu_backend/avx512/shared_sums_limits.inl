@@ -1,4 +1,4 @@
-// Thresholds: numbers are compared with limits while they are planes, a digit of all pixels at a time.
+// Thresholds: numbers are compared with limits while they are planes, one digit of all pixels at a time.
 //
 // From the lowest digit on, x < l is decided by the digit, or where x = l, by what is below:
 //   below = majority(~x, l, below),
@@ -9,7 +9,7 @@
 // those classes of which i has the bit. Lanes of other classes are 0, so l is the OR of the tables that a tile
 // needs: one or two where a row has three classes.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "popcount_layout.inl"
@@ -17,15 +17,15 @@
 #include "shared_sums_shape.inl"
 
 constexpr int kNumberDigits = 13;  // of d_f - n_f, with the sign
-static_assert(kMostSharedPositions + 1 < 1 << (kNumberDigits - 1));
+static_assert(kMaxSharedPositions + 1 < 1 << (kNumberDigits - 1));
 
 /// The limit of d_f - n_f: bit = d_f < limit. One above all d_f stands for all larger ones.
 static inline uint32_t stored_limit(const ConvShape& s, int32_t base, int32_t threshold, int differing) {
-  const uint32_t most = (uint32_t)window_positions(s) + 1;
-  return popcount_limit(base, threshold, most) - (uint32_t)differing + (1u << (kNumberDigits - 1));
+  const uint32_t max_limit = (uint32_t)window_positions(s) + 1;
+  return popcount_limit(base, threshold, max_limit) - (uint32_t)differing + (1u << (kNumberDigits - 1));
 }
 
-constexpr int kTableClasses = 3, kMostTables = kMostBorderClasses / kTableClasses;
+constexpr int kTableClasses = 3, kMaxTables = kMaxBorderClasses / kTableClasses;
 static inline int table_count(int classes) { return (classes + kTableClasses - 1) / kTableClasses; }
 
 /// Lanes of a class: a byte for each group of the map, and what a tile's vector may reach beyond.
@@ -72,7 +72,7 @@ struct LimitTable {
 template <class V>
 struct LimitComparison {
   static constexpr int kDigits = kNumberDigits;
-  LimitTable<V> tables[kMostTables];  // of the classes that the tile has lanes of
+  LimitTable<V> tables[kMaxTables];  // of the classes that the tile has lanes of
   int count = 0;
   V first_digits[kDigits];
   V bits[kChannelBlock / 8][8];

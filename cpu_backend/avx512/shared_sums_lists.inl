@@ -1,16 +1,16 @@
 // Which planes a group of filters adds, and in which order.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "shared_sums_add.inl"
 #include "shared_sums_shape.inl"
 
-constexpr int kMostFilters = 6;  // of a group
+constexpr int kMaxFilters = 6;  // of a group
 
 /// How many filters share sums: the longer the windows, the more classes pay. A block's last group has four.
 int group_filters(const ConvShape& s) {
-  return window_positions(s) < 1000 ? 4 : window_positions(s) < 2000 ? 5 : kMostFilters;
+  return window_positions(s) < 1000 ? 4 : window_positions(s) < 2000 ? 5 : kMaxFilters;
 }
 int filters_from(const ConvShape& s, int channel) {
   const int left = kChannelBlock - channel % kChannelBlock;
@@ -35,7 +35,7 @@ uint16_t* pack_group(const ConvShape& s, const uint32_t* filters, int filter_cou
   const int last = 1 << (filter_count - 2);
   uint16_t* const head = out++;
   *head = 0;
-  uint8_t patterns[kMostSharedPositions];  // the first filter's bit, and which others differ from it
+  uint8_t patterns[kMaxSharedPositions];  // the first filter's bit, and which others differ from it
   for (int i = 0; i < count; ++i) {
     const int first = filter_bit(filters, i);
     int pattern = first;

@@ -3,11 +3,10 @@
 // Scratch holds groups of 8 pixels as bytes: [y of the padded map][column of the window][group][channel]. A group's
 // pixels begin at x = 8 group + column. Byte i of a tile's plane is group first + i of such bytes.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "portable/padded_map.inl"
-#include "portable/simd.inl"
 #include "shared_sums_bits.inl"
 #include "shared_sums_shape.inl"
 
@@ -20,7 +19,7 @@ int prepare_rows(const ConvShape& s) { return touched_rows(s); }
 void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
   const int words_in = words(s.in_c), groups = row_groups(s);
   const int columns = groups * kGroupPixels + s.kernel_w - 1;
-  alignas(64) uint32_t row[kMostRowBytes / sizeof(uint32_t)];
+  alignas(64) uint32_t row[kMaxRowBytes / sizeof(uint32_t)];
   char* out = (char*)scratch + (size_t)row_begin * s.kernel_w * groups * plane_channels(s);
   for (int y = row_begin; y < row_end; ++y) {
     pad_row(s, input, y, columns, row);

@@ -1,7 +1,7 @@
-// The AMX matrix unit: permission, and its instructions as inline assembly (gcc 12's intrinsics do not tell
+// The AMX matrix unit: permission, and its instructions as inline assembly (gcc 12's intrinsics do not say
 // that they read memory, and need flags that this folder must not be built with).
 //
-// Include inside an anonymous namespace, after portable/intrinsics.h, <cpuid.h> and, on Linux,
+// Include inside an anonymous namespace, after simd/<isa>.h, <cpuid.h> and, on Linux,
 // <sys/syscall.h> and <unistd.h>.
 #pragma once
 

@@ -1,10 +1,10 @@
 // u8 convolution by looking sums up. Five bytes of the map have 32 sums with signs, and a filter's five
 // weights there are the number of one of them: the 32 sums are one vector of 16-bit words, a table, in which
 // vpermw looks 32 filters up at once, for 160 multiply-accumulates where vpdpbusd has 64. AMD's processors do
-// as many of either (Zen 5: two a cycle); Intel's do one vpermw in two cycles and have AMX.
+// as many of either (Zen 5: two per cycle); Intel's do one vpermw in two cycles and have AMX.
 //
 // A cell is what a window moves on by, stride_h x stride_w pixels, and a window is a few cells, of which the
-// last ones of a row and the last row may be cut short. The same tables serve all filters and all windows
+// last ones of a row and the last row may be cut short. The same tables are used by all filters and all windows
 // that have the cell somewhere; no table has bytes on both sides of a cut. Bytes count as x - 128, so that 16
 // bits hold the sums of 51 lookups, a segment.
 //
@@ -20,34 +20,34 @@
 constexpr int kTableTaps = 5, kTableWords = 32;
 constexpr int kLookupOffset = 128;
 constexpr int kSegmentLookups = INT16_MAX / (kTableTaps * kLookupOffset);
-constexpr int kMostSegments = 4;
+constexpr int kMaxSegments = 4;
 /// The register tile: 24 sums, a table, and the numbers of a group of vectors.
-constexpr int kLookupSums = 24, kLookupVectors = 3, kMostLookupPixels = 16;
+constexpr int kLookupSums = 24, kLookupVectors = 3, kMaxLookupPixels = 16;
 template <int kVectors>
 constexpr int kLookupPixels =
-    kLookupSums / kVectors < kMostLookupPixels ? kLookupSums / kVectors : kMostLookupPixels;
+    kLookupSums / kVectors < kMaxLookupPixels ? kLookupSums / kVectors : kMaxLookupPixels;
 
 /// Rows of a cell lie in the four parts of a vector, from which bytes are taken. The last byte is not one of
 /// the map's: there is the offset.
 constexpr int kCellRows = 4, kCellRowBytes = 15, kOffsetByte = 63;
 /// Pairs of a table's bytes, each twice to be a 32-bit word; the sixth byte is the offset.
-constexpr int kTablePairs = 3, kPatternVectors = 3, kMostTables = kPatternVectors * kLanes / kTablePairs;
+constexpr int kTablePairs = 3, kPatternVectors = 3, kMaxTables = kPatternVectors * kLanes / kTablePairs;
 /// Tables of a strip, in a thread's stack.
 constexpr int kStripTables = 640, kStripCells = 64;
 /// A window's lookups, as often as it has rows of cells.
-constexpr int kMostPlaces = 1024;
+constexpr int kMaxPlaces = 1024;
 
 /// How windows are made of cells, and cells of tables.
 struct LookupShape {
   struct Table {
     int taps;
-    bool below_cut, behind_cut;  // absent in the last row, or in the last column, of a window's cells
+    bool below_cut, right_of_cut;  // absent in the last row, or in the last column, of a window's cells
     int row[kTableTaps], byte[kTableTaps];
   };
   int cells_h, cells_w;  // of a window
   int tables;            // of a cell
   int lookups;           // of a window
-  Table table[kMostTables];
+  Table table[kMaxTables];
 
   explicit LookupShape(const ConvShape& s)
       : cells_h((s.kernel_h + s.stride_h - 1) / s.stride_h),
@@ -71,7 +71,7 @@ struct LookupShape {
       for (int x = 0; x < cells_w; x++) {
         for (int i = 0; i < tables; i++) {
           const bool absent =
-              (table[i].below_cut && y == cells_h - 1) || (table[i].behind_cut && x == cells_w - 1);
+              (table[i].below_cut && y == cells_h - 1) || (table[i].right_of_cut && x == cells_w - 1);
           if (!absent) visit(y, x, table[i], i);
         }
       }
@@ -84,13 +84,13 @@ struct LookupShape {
   int row_tables(int pixels) const { return (pixels + cells_w - 1) * tables; }
 
  private:
-  void add_tables(int row_begin, int row_end, int byte_begin, int byte_end, bool below, bool behind) {
+  void add_tables(int row_begin, int row_end, int byte_begin, int byte_end, bool below, bool right) {
     int taps = kTableTaps;
     for (int row = row_begin; row < row_end; row++) {
       for (int byte = byte_begin; byte < byte_end; byte++, taps++) {
         if (taps == kTableTaps) {
-          if (tables == kMostTables) return;  // see lookup_supports
-          table[tables++] = {0, below, behind, {}, {}};
+          if (tables == kMaxTables) return;  // see lookup_supports
+          table[tables++] = {0, below, right, {}, {}};
           taps = 0;
         }
         Table& last = table[tables - 1];
@@ -103,18 +103,18 @@ struct LookupShape {
 
 static int lookup_vectors(const ConvShape& s) { return (s.out_c + kTableWords - 1) / kTableWords; }
 
-/// The tables of a tile of kMostLookupPixels must fit. Where this is faster than dot products, by operations
-/// and what they were measured to take on Zen 5, in eighths of a cycle a pixel: 6 a lookup of a vector, 96 to
-/// finish one, 18 a table; 4 a group of taps of 16 filters.
+/// The tables of a tile of kMaxLookupPixels must fit. Where this is faster than dot products, by operations
+/// and what they were measured to cost on Zen 5, in eighths of a cycle per pixel: 6 per lookup of a vector, 96 to
+/// finish one, 18 per table; 4 per group of taps of 16 filters.
 static bool lookup_supports(const ConvShape& s) {
   static const bool fast = __builtin_cpu_is("amd");
   if (!fast || s.dilation_h != 1 || s.dilation_w != 1 || s.stride_h > kCellRows ||
       s.stride_w * s.in_c > kCellRowBytes)
     return false;
   const LookupShape lookup(s);
-  if (lookup.tables == kMostTables || lookup.segments() > kMostSegments ||
-      lookup.lookups * lookup.cells_h > kMostPlaces || lookup.cells_w + kMostLookupPixels > kStripCells ||
-      lookup.cells_h * lookup.row_tables(kMostLookupPixels) > kStripTables)
+  if (lookup.tables == kMaxTables || lookup.segments() > kMaxSegments ||
+      lookup.lookups * lookup.cells_h > kMaxPlaces || lookup.cells_w + kMaxLookupPixels > kStripCells ||
+      lookup.cells_h * lookup.row_tables(kMaxLookupPixels) > kStripTables)
     return false;
   const int64_t vectors = lookup_vectors(s), dot_vectors = (s.out_c + kLanes - 1) / kLanes;
   return (6 * lookup.lookups + 96) * vectors + 18 * lookup.tables < 4 * tap_groups(s) * dot_vectors;
@@ -173,12 +173,12 @@ class TableMaker {
     for (int i = 0; i < kPatternVectors; i++) pattern_[i] = _mm512_load_si512(pattern + i * sizeof(__m512i));
   }
 
-  /// The tables of `count` cells in a row. A cell begins cell_bytes behind the one before; its rows begin at
+  /// The tables of `count` cells in a row. A cell begins cell_bytes after the one before; its rows begin at
   /// cell, cell + pitch, ..., of 16 readable bytes each.
   void make(const uint8_t* cell, size_t pitch, int cell_bytes, int count, __m512i* tables) const {
     // One long loop for all tables: a short one for each cell would wait for the pairs and mispredict its
     // end.
-    int32_t pairs[(kStripTables + kMostTables) * kTablePairs];
+    int32_t pairs[(kStripTables + kMaxTables) * kTablePairs];
     const int cell_pairs = tables_ * kTablePairs;
     for (int32_t* to = pairs; to < pairs + count * cell_pairs; to += cell_pairs, cell += cell_bytes) {
       __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i*)cell));
@@ -240,21 +240,21 @@ class LookupGroup {
       : work_(work), s_(work.s), lookup_(lookup), maker_(lookup), numbers_(numbers), first_(first) {}
 
   void run(const uint8_t* input, const OutputRange& range) {
-    int most = kPixels;  // of a strip
-    while (most < s_.out_w && most + kPixels + lookup_.cells_w <= kStripCells &&
-           lookup_.cells_h * lookup_.row_tables(most + kPixels) <= kStripTables)
-      most += kPixels;
-    for (int x = 0; x < s_.out_w; x += most)
-      run_strip(input, range, x, s_.out_w - x < most ? s_.out_w - x : most, most);
+    int max_pixels = kPixels;  // of a strip
+    while (max_pixels < s_.out_w && max_pixels + kPixels + lookup_.cells_w <= kStripCells &&
+           lookup_.cells_h * lookup_.row_tables(max_pixels + kPixels) <= kStripTables)
+      max_pixels += kPixels;
+    for (int x = 0; x < s_.out_w; x += max_pixels)
+      run_strip(input, range, x, s_.out_w - x < max_pixels ? s_.out_w - x : max_pixels, max_pixels);
   }
 
  private:
   static constexpr int kPixels = kLookupPixels<kVectors>;
 
-  /// Output columns [x, x + count) of the range. Rows of tables are in slots for `most` pixels, in turn.
-  void run_strip(const uint8_t* input, const OutputRange& range, int x, int count, int most) {
-    const int row_tables = lookup_.row_tables(most), rows = lookup_.cells_h;
-    int places[kMostPlaces];  // for windows that begin in each of the slots
+  /// Output columns [x, x + count) of the range. Rows of tables are in slots for `max_pixels` pixels, in turn.
+  void run_strip(const uint8_t* input, const OutputRange& range, int x, int count, int max_pixels) {
+    const int row_tables = lookup_.row_tables(max_pixels), rows = lookup_.cells_h;
+    int places[kMaxPlaces];  // for windows that begin in each of the slots
     for (int slot = 0; slot < rows; slot++) {
       int* place = places + slot * lookup_.lookups;
       lookup_.for_each_lookup([&](int y, int x, const LookupShape::Table&, int table) {
@@ -292,9 +292,9 @@ class LookupGroup {
     maker_.make(rows, kPitch, cell_bytes, cells, tables);
   }
 
-  /// Output pixels (y, x) to (y, x + count), pixels `at` and behind of the strip.
+  /// Output pixels (y, x) to (y, x + count), pixels from `at` on of the strip.
   void run_tile(const int* places, int y, int x, int at, int count) const {
-    __m512i sums[kMostSegments][kPixels * kVectors];
+    __m512i sums[kMaxSegments][kPixels * kVectors];
     const int segments = lookup_.segments();
     const size_t vector_step = lookup_.lookups;
     for (int i = 0; i < segments; i++) {
@@ -341,8 +341,8 @@ class LookupGroup {
   const TableMaker maker_;
   const __m512i* numbers_;  // of the first vector
   int first_;
-  // Of what a tile reads behind the strip's last window nothing is used.
-  alignas(64) __m512i tables_[kStripTables + kPixels * kMostTables];
+  // Of what a tile reads after the strip's last window nothing is used.
+  alignas(64) __m512i tables_[kStripTables + kPixels * kMaxTables];
 };
 
 template <int kVectors>

@@ -1,7 +1,7 @@
 // u8 convolution on the AMX matrix unit. A tile of A is 16 neighbouring pixels x 64 bytes of their windows,
 // loaded straight from the unrolled lines: its row stride is the distance of two windows. A tile of B is 64
-// taps x 16 channels. Two tiles of A meet two of B (four accumulators), so that loads stay in the shadow of
-// the products.
+// taps x 16 channels. Two tiles of A are multiplied by two of B (four accumulators), so that loads stay in the shadow
+// of the products.
 //
 // Tiles never cross an output row: the last one of a row moves back to end with it, and pixels that another
 // tile has finished are computed again but not stored again.

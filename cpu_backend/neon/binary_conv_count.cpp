@@ -8,19 +8,15 @@
 // A step is 8 channels of a tap: one byte of a pixel, in all lanes of a register, against one byte of each of
 // 64 filters. EOR, CNT and ADD add its counts to 64 sums: 43 MAC an operation, and no sum crosses lanes. A
 // byte holds 31 steps; then sums are widened to 16 bits.
-#include "binary_conv_kernels.h"
 #include "finish_counts.h"
-#include "intrinsics_32.h"
-#include "portable/intrinsics.h"
-#include "shared_entries.h"
-#include "shared_epilogue.h"
+#include "select.h"
+#include "shared.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
 
-#include "portable/epilogue.inl"
 #include "portable/padded_map.inl"
-#include "portable/simd.inl"
 
 constexpr int kVectors = kChannelBlock / 16;
 constexpr int kTilePixels = kCountPixels;
@@ -29,7 +25,8 @@ constexpr int kChunkSteps = 28;                // 28 * 8 <= 255
 constexpr int kPartSteps = kChunkSteps * 292;  // 8 of each: below 65535, with room for a limit one above
 constexpr int kPrefetchBytes = 1024;
 
-/// A window is `count` runs of `length` bytes that lie together in the map: rows of taps, or single taps if dilated.
+/// A window is `count` runs of `length` bytes that lie together in the map: rows of taps, or single taps if
+/// dilated.
 struct Runs {
   int per_row, count, length;
   size_t row_step = 0, column_step = 0;  // words
@@ -52,7 +49,7 @@ struct Runs {
 
 int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 
-/// Packed: [shared_entries.h][weights].
+/// Packed: [entries of shared.h][weights].
 size_t packed_bytes(const ConvShape& s) {
   return neon_entries_bytes(s) + (size_t)Runs(s).steps() * kChannelBlock * block_count(s);
 }
@@ -72,7 +69,7 @@ PHONEBIT_RARE void pack_weights(const ConvShape& s, const uint32_t* weights, con
 }
 
 /// Runs to count: `rows` times `columns`, each of `length` bytes. Pointers advance by a run's length, then by
-/// `column_skip`, behind the last one of a row by `row_skip`, too.
+/// `column_skip`, after the last one of a row by `row_skip`, too.
 struct RunLoop {
   int rows, columns, length;
   int64_t column_skip, row_skip;
@@ -133,8 +130,8 @@ PHONEBIT_INLINE void count_runs(const RunLoop& runs, const uint8_t* const* windo
 }
 
 #if defined(__aarch64__)
-/// Each byte 16 times: Cortex-A72 takes one of its two vector operations a cycle for LD1R, and none for a load of 16
-/// bytes. Filled when the library is loaded, which takes 4 KB less of it.
+/// Each byte 16 times: Cortex-A72 needs one of its two vector operations per cycle for LD1R, and none for a
+/// load of 16 bytes. Filled when the library is loaded, which makes it 4 KB smaller.
 struct SameBytes {
   alignas(64) uint8_t rows[256][16];
   SameBytes() {
@@ -152,7 +149,8 @@ PHONEBIT_INLINE void count_runs<2>(const RunLoop& runs, const uint8_t* const* wi
   int64_t i0, i1;
   int rows = runs.rows, columns, left, steps;
   // clang-format off
-// v0-7 the chunk's sums as bytes, v8-23 all sums, v24-27 the step's weights, v28-29 the pixels, v30-31 scratch.
+// v0-7 the chunk's sums as bytes, v8-23 all sums, v24-27 the step's weights, v28-29 the pixels, v30-31
+// scratch.
 #define COUNT(A, B, W, T)                                                                                 \
   "eor v" #T ".16b, v28.16b, v" #W ".16b\n"                                                               \
   "eor v" #W ".16b, v29.16b, v" #W ".16b\n"                                                               \
@@ -337,13 +335,11 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
 PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
                        const OutputRange& range, const AccumulatorSink& sink) {
   const WindowMap map = window_map(s, input, scratch);
-  const auto of_block = has_several_pixels(s) ? run_block<kTilePixels> : run_block<1>;
+  const auto of_block = is_one_pixel(s) ? run_block<1> : run_block<kTilePixels>;
   for (int block = range.block_begin; block < range.block_end; ++block) {
     of_block(s, packed, map, range.pixel_begin, range.pixel_end, BlockSink(s, block, sink));
   }
 }
-
-bool supports(const ConvShape&) { return true; }
 
 }  // namespace
 
@@ -369,22 +365,15 @@ PHONEBIT_RARE void neon_pack_entries(const ConvShape& s, const uint32_t* weights
         return;
       }
       // The limit 0 keeps the bit of a filter that does not exist off.
-      const uint32_t most = has_short_sums ? UINT16_MAX : INT32_MAX;
-      const uint32_t limit = exists ? popcount_limit(base, thresholds[c], most) : 0;
+      const uint32_t max_limit = has_short_sums ? UINT16_MAX : INT32_MAX;
+      const uint32_t limit = exists ? popcount_limit(base, thresholds[c], max_limit) : 0;
       if (has_short_sums) ((uint16_t*)of_class)[lane] = (uint16_t)limit;
       if (!has_short_sums) of_class[lane] = (int32_t)limit;
     });
   }
 }
 
-extern const BinaryConvKernel kCountConv_neon = {"bconv2d_b32__neoncnt",
-                                                 supports,
-                                                 packed_bytes,
-                                                 pack_weights,
-                                                 padded_bytes,
-                                                 padded_rows,
-                                                 pad_input,
-                                                 kTilePixels,
-                                                 run};
+extern const BinaryConvKernel kCountConv_neon = {
+    "bconv2d_b32__neoncnt", packed_bytes, pack_weights, padded_bytes, padded_rows, pad_input, run};
 
 }  // namespace phonebit::engine::cpu

@@ -9,32 +9,30 @@
 // Lanes are 128 pixels, one bit each: a plane holds them for one position (tap and channel) of the window. A
 // group of F filters shares sums. The bits that they have at a position are one of 2^F patterns; all
 // positions of a pattern are added once, and the sum goes to those filters whose bit is 1. So a position
-// costs one full adder - two EOR and one BSL - for 128 F MAC, where the counting kernel takes EOR, CNT and
-// ADD for 128. Sums are binary numbers, a plane a digit.
+// costs one full adder - two EOR and one BSL - for 128 F MAC, where the counting kernel needs EOR, CNT and
+// ADD for 128. Sums are binary numbers, one plane per digit.
 //
-// What it takes besides: planes of a tile, made once for all filters; adding the patterns' sums; sums from
+// What else it costs: planes of a tile, made once for all filters; adding the patterns' sums; sums from
 // planes to 16-bit lanes. Every list of positions sweeps the planes, so these must stay in the first cache:
 // byte k of a plane has pixel k of eight runs, and the taps of a row are the same bytes from another one on
 // (shared_planes.h). Lists of positions are 2 to 5 times as large as the filters' bits.
-#include "binary_conv_kernels.h"
 #include "finish_counts.h"
-#include "portable/intrinsics.h"
-#include "shared_entries.h"
-#include "shared_epilogue.h"
+#include "select.h"
+#include "shared.h"
 #include "shared_lists.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/padded_map.inl"
-#include "portable/simd.inl"
 
 constexpr int kTilePixels = kSharedTilePixels;
-constexpr int kMostDigits = 14, kMostGroups = (kChannelBlock + 2) / 3;
-static_assert(kTilePixels == 128 && kMostNeonPositions < 1 << kMostDigits);
+constexpr int kMaxDigits = 14, kMaxGroups = (kChannelBlock + 2) / 3;
+static_assert(kTilePixels == 128 && kMaxNeonPositions < 1 << kMaxDigits);
 
 using Plane = uint8x16_t;  // pixel k of run i is bit i of byte k; of a half, runs have 8 pixels
-using Sum = Plane[16];     // a digit each; the last ones are 0
+using Sum = Plane[16];     // one per digit; the last ones are 0
 
 PHONEBIT_INLINE Plane select(uint8_t mask, Plane a, Plane b) { return vbslq_u8(vdupq_n_u8(mask), a, b); }
 
@@ -123,13 +121,13 @@ PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const SharedPlanes& form,
 
 #include "shared_units.inl"
 
-/// Adds to the sums of a group's filters, behind them T if the list has it. Returns the next list.
+/// Adds to the sums of a group's filters, after them T if the list has it. Returns the next list.
 PHONEBIT_NOINLINE const uint16_t* sum_group(const uint8_t* planes, const uint16_t* list, bool has_halves,
                                             int digits, Sum* sums) {
   const Plane zero = vdupq_n_u8(0);
   Plane s1 = zero, s2 = zero, s4 = zero, s8 = zero, s16 = zero, s32 = zero, s64 = zero, s128 = zero;
   while (const int head = *list++) {
-    if (const int units = head & kMostUnits; units > 0) {
+    if (const int units = head & kMaxUnits; units > 0) {
       if (has_halves) {
         sum_units<true>(planes, list, units, s1, s2, s4, s8, s16, s32, s64, s128);
       } else {
@@ -207,7 +205,8 @@ PHONEBIT_NOINLINE void transpose_filters(const uint16x8_t (&numbers)[8][kTilePix
   }
 }
 
-/// Bit c: all - 2 counts[c] is below limits[c], of 64. That is counts[c] > (all - limits[c]) / 2, rounded down.
+/// Bit c: all - 2 counts[c] is below limits[c], of 64. That is counts[c] > (all - limits[c]) / 2, rounded
+/// down.
 PHONEBIT_INLINE uint64_t bits_below(int all, const int16_t* counts, const int16_t* limits) {
   const int16x8_t t = vdupq_n_s16((int16_t)all);
   const auto is_below = [&](int c) PHONEBIT_LAMBDA_INLINE {
@@ -226,7 +225,7 @@ PHONEBIT_INLINE uint64_t bits_below(int all, const int16_t* counts, const int16_
 PHONEBIT_NOINLINE void run_block(const SharedPlanes& form, int channels, const uint8_t* planes,
                                  const uint16_t* list, int count, Counts& counts, int32_t* totals) {
   const int digits = 32 - __builtin_clz(form.positions / form.halves());
-  Sum sums[kMostGroups][kMostFilters + 1];  // of one group at a time, where the window is not cut
+  Sum sums[kMaxGroups][kMaxFilters + 1];  // of one group at a time, where the window is not cut
   uint16x8_t numbers[8][kTilePixels / 8];
   for (int segment = 1; segment <= form.segments; ++segment) {
     for (int c = 0, group = 0, filters; c < channels; c += filters, group += form.segments > 1) {
@@ -253,7 +252,7 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
   const BorderTable& borders = *(const BorderTable*)packed;
   const int32_t* entries = (const int32_t*)((const char*)packed + border_table_bytes(s));
   const uint16_t* lists = (const uint16_t*)((const char*)packed + neon_entries_bytes(s));
-  alignas(64) uint8_t planes[kMostPlaneBytes + 16];
+  alignas(64) uint8_t planes[kMaxPlaneBytes + 16];
   alignas(64) Counts counts;
   int32_t totals[kTilePixels];
   const SharedPlanes form(s);
@@ -314,14 +313,7 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
 
 }  // namespace
 
-extern const BinaryConvKernel kSharedSumsConv_neon = {"bconv2d_b32__neonsharedsums",
-                                                      shares_sums_neon,
-                                                      packed_list_bytes,
-                                                      pack_lists,
-                                                      padded_bytes,
-                                                      padded_rows,
-                                                      pad_input,
-                                                      kTilePixels,
-                                                      run};
+extern const BinaryConvKernel kSharedSumsConv_neon = {
+    "bconv2d_b32__neonsharedsums", packed_list_bytes, pack_lists, padded_bytes, padded_rows, pad_input, run};
 
 }  // namespace phonebit::engine::cpu

@@ -1,7 +1,7 @@
 #include "finish_counts.h"
 
-#include "portable/intrinsics.h"
-#include "shared_epilogue.h"
+#include "shared.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -19,7 +19,6 @@ PHONEBIT_NOINLINE void finish_any(const Epilogue& epilogue, const CountTile& til
 }
 
 #if defined(__aarch64__)
-#include "portable/simd.inl"
 
 constexpr int kWordVectors = 32 / kLanes;
 
@@ -31,7 +30,7 @@ struct ResidualSteps {
   const EpilogueStep* shortcut = nullptr;
   bool has_last_low = false;
 
-  /// FMAXNM gives what a > b ? a : b does, but where b is -0 or a NaN.
+  /// FMAXNM returns what a > b ? a : b does, but where b is -0 or a NaN.
   static bool is_lower_limit(const EpilogueStep& step) {
     return step.kind == StepKind::kClamp && step.low <= step.high && step.high == __builtin_inff() &&
            (step.low != 0 || !__builtin_signbit(step.low));

@@ -5,8 +5,6 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
-
 #if defined(__aarch64__)
 static constexpr const char kFeatures[] = "Advanced SIMD";
 static bool supported() { return true; }
@@ -17,9 +15,7 @@ static bool supported() {
 }
 #endif
 
-const Isa kNeonIsa = {
-    kNeonName,      kFeatures,     supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
-    &kF16Conv_neon, &kW8Conv_neon, &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
-};
+extern const Isa kNeonIsa = {kNeonName,    kFeatures,     supported,          kBinaryConv_neon,
+                             kU8Conv_neon, &kI8Conv_neon, &kValueKernels_neon};
 
 }  // namespace phonebit::engine::cpu

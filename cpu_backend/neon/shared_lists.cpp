@@ -1,9 +1,9 @@
 // Packs filters that share sums.
 #include "shared_lists.h"
 
-#include "portable/intrinsics.h"
 #include "select.h"
-#include "shared_entries.h"
+#include "shared.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -48,16 +48,16 @@ struct ListWriter {
   }
 };
 
-/// Positions of a segment and the pattern of each: which of a group's filters have it. It may be the union of two patterns
-/// in whose lists the position is.
+/// Positions of a segment and the pattern of each: which of a group's filters have it. It may be the union of two
+/// patterns in whose lists the position is.
 struct Patterns {
-  uint8_t first[kMostNeonPositions], second[kMostNeonPositions];  // 0: none
+  uint8_t first[kMaxNeonPositions], second[kMaxNeonPositions];  // 0: none
 };
 
-/// Saves units: what a pattern has beyond whole ones goes to the lists of two patterns whose union it is, where these have
-/// room, so that units are full.
+/// Saves units: what a pattern has beyond whole ones goes to the lists of two patterns whose union it is, where these
+/// have room, so that units are full.
 PHONEBIT_RARE void fill_units(Patterns& of, int begin, int end, int patterns, int unit) {
-  int counts[1 << kMostFilters] = {}, whole[1 << kMostFilters] = {};
+  int counts[1 << kMaxFilters] = {}, whole[1 << kMaxFilters] = {};
   for (int i = begin; i < end; ++i) ++counts[of.first[i]];
   for (int p = 0; p < patterns; ++p) whole[p] = counts[p];  // whose second pattern is 0
   const auto room = [&](int p, int part) {
@@ -113,13 +113,14 @@ PHONEBIT_RARE uint16_t* pack_group(const SharedPlanes& planes, const uint32_t* f
 
 }  // namespace
 
-/// Of the lists of a block: with a head and up to 15 zeros for each pattern, a head for each chunk and filter, 0 behind a group.
+/// Of the lists of a block: with a head and up to 15 zeros for each pattern, a head for each chunk and filter, 0 after
+/// a group.
 size_t block_entries(const ConvShape& s) {
   const SharedPlanes planes(s);
   const int patterns = planes.segments << planes.group_filters;
   return (size_t)((kChannelBlock + planes.group_filters - 1) / planes.group_filters) *
          (planes.positions + (planes.halves() * kUnit + 1) * patterns + 2 * (planes.positions / kChunk) +
-          planes.segments + kMostFilters + 1);
+          planes.segments + kMaxFilters + 1);
 }
 
 size_t packed_list_bytes(const ConvShape& s) {

@@ -5,13 +5,13 @@
 
 namespace phonebit::engine::cpu {
 
-constexpr int kMostFilters = 6;
-constexpr int kUnit = 16, kMostUnits = 15;  // a chunk of a list: its sum has 8 digits
-constexpr int kChunk = kUnit * kMostUnits, kDigits = 8;
+constexpr int kMaxFilters = 6;
+constexpr int kUnit = 16, kMaxUnits = 15;  // a chunk of a list: its sum has 8 digits
+constexpr int kChunk = kUnit * kMaxUnits, kDigits = 8;
 
-/// Packed: [shared_entries.h][lists]. A list is parts of chunks, each [head][positions], and 0. Head: how many units of
-/// positions; whether the chunk ends; whether its sum up to there is the first of its only filter; and, bit by bit, to
-/// which filters that sum goes, T being the last.
+/// Packed: [entries of shared.h][lists]. A list is parts of chunks, each [head][positions], and 0. Head: how many units
+/// of positions; whether the chunk ends; whether its sum up to there is the first of its only filter; and, bit by bit,
+/// to which filters that sum goes, T being the last.
 constexpr int kEnd = 1 << 4, kFirst = 1 << 5, kFirstFilter = 6;
 
 inline int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }

@@ -9,13 +9,13 @@ namespace phonebit::engine::cpu {
 /// many, two of them in a register, each with its own sums.
 constexpr int kSharedTilePixels = 128, kRuns = 8;
 /// Planes of all positions and one of zeros; lists have offsets of 16 bits.
-constexpr int kMostPlaneBytes = 1 << 16;
-/// Fewer fit a first cache of 32 kB beside lists and sums; with more than the second number nearly every load misses it.
+constexpr int kMaxPlaneBytes = 1 << 16;
+/// Fewer fit a first cache of 32 kB with lists and sums; with more than the second number nearly every load misses it.
 constexpr int kFewPlaneBytes = 24 << 10, kManyPlaneBytes = 48 << 10;
 
 struct SharedPlanes {
   int positions;   ///< of the window: taps times channels of whole words
-  int run_pixels;  ///< a byte each
+  int run_pixels;  ///< one byte per pixel
   int reach;       ///< pixels beyond a run whose bytes its planes have, too
   int plane_bytes;
   int plane_count;
@@ -28,8 +28,8 @@ struct SharedPlanes {
     positions = s.kernel_h * s.kernel_w * word_bits;
     const int pixels = s.out_h * s.out_w;
     run_pixels = kSharedTilePixels / kRuns / (pixels <= kSharedTilePixels / 2 ? 2 : 1);
-    // Taps of a row may share planes, as bytes that begin later: planes take a third of the bytes then. But runs end
-    // with their rows, which may take more tiles.
+    // Taps of a row may share planes, as bytes that begin later: planes need a third of the bytes then. But runs end
+    // with their rows, which may need more tiles.
     reach = (kernel_w - 1) * dilation_w;
     const int row_runs = (s.out_w + run_pixels - 1) / run_pixels, tile = kRuns * run_pixels;
     const bool takes_more = (row_runs * s.out_h + kRuns - 1) / kRuns > (pixels + tile - 1) / tile;

@@ -1,6 +1,6 @@
 // Sums of positions for binary_conv_shared_sums.cpp; included within its anonymous namespace.
 
-/// Adds units of 16 positions to a sum of eight digits, or of 16 in either half, and moves `list` behind them. In
+/// Adds units of 16 positions to a sum of eight digits, or of 16 in either half, and moves `list` after them. In
 /// assembly for the in-order cores, which run it as it stands; the orders were found by hill climbing on llvm-mca's
 /// cycles. Software pipeline: a unit's last carries are added with the next unit, whose list has been read. Two units'
 /// carries of 16 are added at once; an odd number of units begins with the second.

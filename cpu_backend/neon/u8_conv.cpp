@@ -1,14 +1,18 @@
 // The first-layer kernels of portable/: integers up to their epilogue.
 #include "isa_kernels.h"
-#include "portable/intrinsics.h"
-#include "shared_epilogue.h"
+#include "shared.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
+#include "portable/u8_products.inl"
+// These use the file above.
+#include "portable/u8_packing.inl"
+// These use the files above.
 #include "portable/u8_conv_direct.inl"
 }  // namespace
 
-// Of neon/shared_lines.h.
+// Of neon/shared.h.
 void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out) {
   fill_line(s, u8_line(s), input, y, out);
 }

@@ -1,16 +1,11 @@
 // Register tile of byte products by SDOT: a lane is an output channel, sum[c] += w[c][0] x[0] + ... + w[c][3]
-// x[3]. One load of 16 taps of a pixel serves four groups, which SDOT takes by element.
+// x[3]. One load of 16 taps of a pixel supplies four groups, which SDOT selects by element.
 //
 // Weights: [group of kDotTaps taps][channel][kDotTaps]. Those of a last group that lie beyond its run are 0,
 // so that it does not matter what is read there.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
-
-#include "portable/simd.inl"
-
-/// Tells portable/i8_conv.inl and portable/u8_conv_direct.inl to use DotTile.
-#define PHONEBIT_HAVE_BYTE_DOTS
 
 constexpr int kDotTaps = 4;
 
@@ -20,7 +15,7 @@ struct DotTile {
   int32x4_t sums[kPixels][kVectors] = {};
 
   /// Adds the taps [begin, end) of each pixel; groups of weights lie `step` bytes apart. Returns the weights
-  /// behind them.
+  /// after them.
   PHONEBIT_INLINE const int8_t* add_run(const uint8_t* const (&from)[kPixels], size_t begin, size_t end,
                                         const int8_t* weights, size_t step) {
     constexpr int kLoadTaps = 16;

@@ -4,19 +4,14 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
+PHONEBIT_KERNELS_OF(neon_dotprod)
 
 static bool supported() {
   return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_ASIMDDP, "hw.optional.arm.FEAT_DotProd");
 }
 
-const Isa kNeonDotprodIsa = {
-    kNeonDotprodName,    "Advanced SIMD, dot products",
-    supported,           kBinaryConv_neon,
-    kU8Conv_dotprod,     &kF32Conv_neon,
-    &kF16Conv_neon,      &kW8Conv_neon,
-    &kI8Conv_dotprod,    depthwise_neon,
-    &kValueKernels_neon,
-};
+extern const Isa kNeonDotprodIsa = {kNeonDotprodName,   "Advanced SIMD, dot products", supported,
+                                    kBinaryConv_neon,   kU8Conv_neon_dotprod,          &kI8Conv_neon_dotprod,
+                                    &kValueKernels_neon};
 
 }  // namespace phonebit::engine::cpu

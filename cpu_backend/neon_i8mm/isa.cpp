@@ -5,17 +5,11 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
-
 static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM, "hw.optional.arm.FEAT_I8MM"); }
 
-const Isa kNeonI8mmIsa = {
-    kNeonI8mmName,       "Advanced SIMD, 8-bit matrix products",
-    supported,           kBinaryConv_neon,
-    kU8Conv_i8mm,        &kF32Conv_neon,
-    &kF16Conv_neon,      &kW8Conv_neon,
-    &kI8Conv_i8mm,       depthwise_neon,
-    &kValueKernels_neon,
-};
+extern const Isa kNeonI8mmIsa = {kNeonI8mmName,      "Advanced SIMD, 8-bit matrix products",
+                                 supported,          kBinaryConv_neon,
+                                 kU8Conv_neon_i8mm,  &kI8Conv_neon_i8mm,
+                                 &kValueKernels_neon};
 
 }  // namespace phonebit::engine::cpu

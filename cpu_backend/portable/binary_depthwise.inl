@@ -1,6 +1,6 @@
 // Depthwise convolution of packed bits: windows counted channel by channel.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "bit_lanes.inl"

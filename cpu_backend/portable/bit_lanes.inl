@@ -1,9 +1,7 @@
 // From packed bits to lanes: the helpers that expand words.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h.
 #pragma once
-
-#include "simd.inl"
 
 /// {0, 1, 2, …}
 PHONEBIT_INLINE IntVector lane_numbers() {

@@ -1,19 +1,18 @@
 // Max-pooling of packed bits. OR over the window is the maximum of +1/-1, AND the minimum; AND(x) = ~OR(~x),
 // so channels with flip bits only need an xor before and after.
 //
-// A window's rows and columns may be reduced one after the other. Pixels narrower than a vector take the rows
+// A window's rows and columns may be reduced one after the other. Pixels narrower than a vector reduce the rows
 // first: all pixels of a row lie together, so that the map's rows are one long OR, whatever a pixel's width.
 // So are the columns, once rows are padded, at every column instead of every stride-th: still less work than
 // windows one by one. Wide pixels fill vectors by themselves and are reduced window by window.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "pieces.inl"
-#include "simd.inl"
 #include "whole_columns.inl"
 
-/// Words of a padded row that are reduced at a time; with the flips beside them they stay in the first cache.
+/// Words of a padded row that are reduced at a time; with the flips they stay in the first cache.
 constexpr int kPoolWords = 2048;
 /// Windows of more rows are reduced one by one, so that a pass over a padded row is not more than two pieces.
 constexpr int kPoolRows = 4096;
@@ -67,7 +66,7 @@ struct PoolRow {
 };
 
 /// any = OR over the windows' rows of output row y, for `columns` columns of the padded map from `first` on.
-/// Padding is 0: it takes no part.
+/// Padding is 0: it changes nothing.
 static inline void pool_rows(const ConvShape& s, const uint32_t* input, int y, int first, int columns,
                              PoolRow& row) {
   const int count = words(s.in_c);
@@ -119,8 +118,8 @@ static void max_pool_bits(const ConvShape& s, const uint32_t* flip_mask, const u
   if (count >= kLanes || words(s.out_c) < count || (int64_t)reach * count > kPoolWords ||
       s.kernel_h > kPoolRows)
     return max_pool_windows(s, flip_mask, input, row_begin, row_end, output, stop);
-  const int most = (kPoolWords / count - reach) / s.stride_w + 1;
-  const int pass = most < s.out_w ? most : s.out_w;
+  const int max_pixels = (kPoolWords / count - reach) / s.stride_w + 1;
+  const int pass = max_pixels < s.out_w ? max_pixels : s.out_w;
   PoolRow row;
   Pieces pieces(stop);
   __builtin_memset(row.any, 0, sizeof row.any);

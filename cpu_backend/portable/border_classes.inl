@@ -1,14 +1,14 @@
 // Zero padding without run-time cost: which taps of a window fall outside the map, and what that is worth.
 //
 // Kernels count d = popcount(x xor w) over all taps of a map whose padding was written as bits: 1 for
-// pad_value +1, otherwise 0. With K = kernel_h * kernel_w * in_c this gives the accumulator directly for
+// pad_value +1, otherwise 0. With K = kernel_h * kernel_w * in_c this is the accumulator directly for
 // pad_value -1, +1:
 //   acc = K - 2 d.
 // For pad_value 0 the set M of padded taps must not count. Their bits are 0, so each of them put
 // popcount(w_t) into d, and in_c into K:
 //   acc = (K - |M| in_c) - 2 (d - sum over M of popcount(w_t)) = base_M - 2 d,
 //   base_M = K - sum over M of (in_c - 2 popcount(w_t)).
-// M is a product of padded kernel rows and padded kernel columns, so one base a channel and a (row class,
+// M is a product of padded kernel rows and padded kernel columns, so one base per channel and (row class,
 // column class) pair is enough: 3 x 3 pairs for a 3x3 window with padding 1. A threshold T turns into a limit
 // on d:
 //   acc >= T  <=>  2 d <= base_M - T  <=>  d < floor((base_M - T) / 2) + 1.
@@ -86,10 +86,10 @@ static inline int32_t border_base(const ConvShape& s, const uint32_t* filter, Ta
   return (int32_t)base;
 }
 
-/// The d at which the bit turns off: bit = d < limit, clamped to [0, most].
-static inline uint32_t popcount_limit(int32_t base, int32_t threshold, uint32_t most) {
+/// The d at which the bit turns off: bit = d < limit, clamped to [0, max_limit].
+static inline uint32_t popcount_limit(int32_t base, int32_t threshold, uint32_t max_limit) {
   const int64_t room = (int64_t)base - threshold;
   if (room < 0) return 0;
   const int64_t limit = room / 2 + 1;
-  return limit > (int64_t)most ? most : (uint32_t)limit;
+  return limit > (int64_t)max_limit ? max_limit : (uint32_t)limit;
 }

@@ -3,35 +3,18 @@
 //
 // A tile of results sits in registers while all steps run over it, so a residual block (scale, bias,
 // shortcut, sign) reads each operand once and writes each output once. The step kinds are interpreted once
-// per tile, which costs a predicted branch per step and serves any sequence of steps at the speed of a
+// per tile, which costs a predicted branch per step and supports any sequence of steps at the speed of a
 // special case.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
-#if defined(PHONEBIT_SHARED_EPILOGUE)
-static inline void apply_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0,
-                                  int channels) {
-  neon_epilogue(epilogue, v, pixel0, count, channel0, channels);
-}
-#else
 #include "functions.inl"
-#include "simd.inl"
 
 /// Vectors of results in one register tile; operands and constants have the other registers.
-#if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int kEpilogueVectors = 16;
-#else
-constexpr int kEpilogueVectors = 8;
-#endif
+constexpr int kEpilogueVectors = kRegisters / 2;
 /// Pixels of a tile of channels that fill no vector; they are too few to be worth a phone's memory.
-#if defined(__aarch64__) || defined(__arm__)
-constexpr int kPartialPixels = 1;
-#define PHONEBIT_PLANES PHONEBIT_NOINLINE
-#else
-constexpr int kPartialPixels = 4;
-#define PHONEBIT_PLANES PHONEBIT_INLINE
-#endif
+constexpr int kPartialPixels = kSmallCode ? 1 : 4;
 /// A block's 64 channels in one tile. On NEON they would fill it with one pixel; two pixels of 32 channels share
 /// the loads of scales and biases.
 constexpr bool kWideEpilogue = kChannelBlock / kLanes <= 8;
@@ -62,9 +45,9 @@ __attribute__((unused)) PHONEBIT_NOINLINE void count_reached(FloatVector* tile, 
 /// Stores the planes of a tile's levels. Bit b of a level changes at every threshold whose number, from 1 on, is
 /// a multiple of 2^b.
 template <int kPixels, int kVectors>
-PHONEBIT_PLANES void store_planes(const Epilogue& epilogue, const FloatVector (&tile)[kPixels][kVectors],
+PHONEBIT_INLINE void store_planes(const Epilogue& epilogue, const FloatVector (&tile)[kPixels][kVectors],
                                   int64_t pixel, int channel) {
-  uint64_t planes[kMostEpiloguePlanes][kPixels] = {};
+  uint64_t planes[kMaxEpiloguePlanes][kPixels] = {};
   const float* row = epilogue.threshold + channel;
   for (int level = 1; level <= epilogue.level_count; level++, row += epilogue.level_stride) {
     FloatVector limits[kVectors];
@@ -80,6 +63,13 @@ PHONEBIT_PLANES void store_planes(const Epilogue& epilogue, const FloatVector (&
       __builtin_memcpy(to + p * epilogue.pixel_words, &planes[b][p], kVectors * kLanes / 8);
     });
   }
+}
+
+/// The same of one pixel, once in a small library.
+template <int kVectors>
+PHONEBIT_NOINLINE void store_pixel_planes(const Epilogue& epilogue, const FloatVector (&tile)[1][kVectors],
+                                          int64_t pixel, int channel) {
+  store_planes(epilogue, tile, pixel, channel);
 }
 
 /// Runs the steps over kPixels x kVectors vectors, stores the value output and returns the bits of each
@@ -189,15 +179,15 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   }
   if constexpr (kVectors * kLanes >= 32) {
     if (epilogue.plane_count) {
-#if defined(__aarch64__) || defined(__arm__)
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-        FloatVector results[1][kVectors];
-        unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { results[0][j] = tile[p][j]; });
-        store_planes(epilogue, results, pixel + p, channel);
-      });
-#else
-      store_planes(epilogue, tile, pixel, channel);
-#endif
+      if constexpr (kSmallCode) {
+        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+          FloatVector results[1][kVectors];
+          unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { results[0][j] = tile[p][j]; });
+          store_pixel_planes(epilogue, results, pixel + p, channel);
+        });
+      } else {
+        store_planes(epilogue, tile, pixel, channel);
+      }
     }
   }
   if (epilogue.bits) {
@@ -236,9 +226,8 @@ PHONEBIT_INLINE void epilogue_pixels(const Epilogue& epilogue, const TileSource&
 template <int kVectors, bool kPartial>
 static inline void epilogue_columns(const Epilogue& epilogue, TileSource from, int pixel0, int count,
                                     int channel, int valid) {
-  constexpr int kMostPixels = kPartial ? kPartialPixels : 4;
-  constexpr int kPixels =
-      kEpilogueVectors / kVectors < kMostPixels ? kEpilogueVectors / kVectors : kMostPixels;
+  constexpr int kMaxPixels = kPartial ? kPartialPixels : 4;
+  constexpr int kPixels = kEpilogueVectors / kVectors < kMaxPixels ? kEpilogueVectors / kVectors : kMaxPixels;
   int p = 0;
   for (; p + kPixels <= count; p += kPixels, from.v += kPixels * from.stride)
     epilogue_pixels<kPixels, kVectors, kPartial>(epilogue, from, pixel0 + p, channel, valid);
@@ -274,4 +263,3 @@ static inline void apply_epilogue(const Epilogue& epilogue, float* v, int pixel0
                                   int channels) {
   finish_pixels(epilogue, {v, kChannelBlock}, pixel0, count, channel0, channels);
 }
-#endif

@@ -1,19 +1,13 @@
 // A convolution's tile runs its epilogue itself, from registers to the output. apply_epilogue would read the sums
 // from a buffer, which the next multiply-adds wait for, and stores a group of tiles at once, which fills the store
-// queue; one tile's stores hide behind the next one's multiply-adds. Common steps only; each does what
+// queue; one tile's stores overlap with the next one's multiply-adds. Common steps only; each does what
 // epilogue_tile does.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
-#include "simd.inl"
-
 /// On Arm not measured, and the code would not fit into a small library.
-#if defined(__x86_64__) || defined(__i386__)
-constexpr bool kFinishesTiles = true;
-#else
-constexpr bool kFinishesTiles = false;
-#endif
+constexpr bool kFinishesTiles = !kSmallCode;
 
 /// An epilogue that a tile runs by itself, and the tile's place in the output.
 struct TileFinish {
@@ -31,7 +25,7 @@ static inline bool finishes_tiles(const ConvShape& s, const Epilogue& epilogue) 
   return s.out_c % (epilogue.bits ? 32 : kLanes) == 0;  // whole words, or vectors
 }
 
-/// Runs the epilogue over the sums and stores what it gives.
+/// Runs the epilogue over the sums and stores the results.
 template <int kPixels, int kVectors>
 PHONEBIT_INLINE void finish_tile(const TileFinish& finish, FloatVector (&sum)[kPixels][kVectors]) {
   // A copy: stores could change what is read through a pointer.

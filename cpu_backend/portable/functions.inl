@@ -1,10 +1,8 @@
 // The functions of bnn_kernels/common/functions.clh on float vectors, and the one that a step of an epilogue
 // names.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
-
-#include "simd.inl"
 
 #define VALUE FloatVector
 #define WHOLE IntVector

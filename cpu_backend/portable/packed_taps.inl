@@ -9,11 +9,10 @@
 //
 // The words of a row lie in planes, [out_h][word][out_w], so that a tap is a run of pixels shifted left.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "padded_map.inl"
-#include "simd.inl"
 
 static inline int taps_per_word(const ConvShape& s) { return s.in_c <= 16 ? 32 / s.in_c : 1; }
 

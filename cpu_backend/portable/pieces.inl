@@ -6,7 +6,7 @@
 /// Operations on one value: a millisecond of a vector unit, ten of scalar code.
 constexpr int64_t kPiece = 1 << 22;
 
-/// Asks after each piece, not more often: asking takes as long as some hundred operations.
+/// Asks after each piece, not more often: asking costs as much as some hundred operations.
 class Pieces {
  public:
   explicit Pieces(const Stop& stop) : stop_(stop) {}

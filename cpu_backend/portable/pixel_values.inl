@@ -1,7 +1,7 @@
 // Kernels that look at one pixel at a time: element-wise layers (the operand through an epilogue) and
 // softmax with its logarithm.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "bit_lanes.inl"
@@ -118,18 +118,18 @@ static void softmax(const float* input, int pixel_begin, int pixel_end, int chan
   for (int64_t pixel = pixel_begin; pixel < pixel_end; pixel++) {
     const float* x = input + pixel * channels;
     float* out = output + pixel * channels;
-    float most = x[0];
-    for (int c = 1; c < channels; c++) most = x[c] > most ? x[c] : most;
+    float largest = x[0];
+    for (int c = 1; c < channels; c++) largest = x[c] > largest ? x[c] : largest;
     SixteenLanes sums = {};
     for (int first = 0; first < channels; first += 16) {
       for (int j = 0; j < SixteenLanes::kVectors; j++) {
         const int c = first + j * kLanes, left = channels - c;
         if (left >= kLanes) {
-          const FloatVector shifted = load(x + c) - most, e = exponential(shifted);
+          const FloatVector shifted = load(x + c) - largest, e = exponential(shifted);
           store(out + c, kLog ? shifted : e);
           sums.v[j] += e;
         } else if (left > 0) {
-          const FloatVector shifted = load_partial(x + c, left) - most, e = exponential(shifted);
+          const FloatVector shifted = load_partial(x + c, left) - largest, e = exponential(shifted);
           float powers[kLanes];
           store(powers, e);
           store_partial(out + c, kLog ? shifted : e, left);

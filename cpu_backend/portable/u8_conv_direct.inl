@@ -1,29 +1,11 @@
 // u8 convolution by byte dot products. Weights are [block][group of kTapGroup taps][64 channels][kTapGroup];
-// a lane is a channel, and u8_products.inl or u8_dots.inl says how pixels meet it.
+// a lane is a channel, and u8_products.inl or u8_dots.inl says how it is multiplied.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after u8_products.inl and u8_packing.inl, or
+// u8_dots.inl and neon/shared_bytes.inl.
 #pragma once
 
 #include "u8_conv.inl"
-
-/// What a tile works on: `count` pixels of one row. The windows behind them are computed too, wherever they
-/// lead, but not stored.
-struct U8Tile {
-  const uint8_t* weights;
-  const uint8_t* window;
-  size_t pixel_bytes;  // from one window to the next
-  int count, groups;
-  int taps;  // of a window; the last group may have more
-};
-
-/// A kU8FlushGroups that no window reaches.
-constexpr int kU8NoFlush = 1 << 30;
-
-#if defined(PHONEBIT_HAVE_BYTE_DOTS)
-#include "u8_dots.inl"
-#else
-#include "u8_products.inl"
-#endif
 
 /// Tiles with code of their own for the common cases, where that was measured to be faster: AVX2's of few
 /// channels lose 7 %.
@@ -91,29 +73,9 @@ static size_t direct_packed_bytes(const ConvShape& s) {
   return u8_constants_bytes(s) + u8_limits_bytes(s) + filters;
 }
 
-/// direct_pack_weights for groups of so many taps, lines that hold x - offset, and bytes for +1 and -1.
-PHONEBIT_RARE static inline void direct_pack(const ConvShape& s, const uint32_t* weights,
-                                             const int32_t* thresholds, void* packed, int tap_group,
-                                             int offset, int positive, int negative) {
-  u8_pack_constants(s, weights, thresholds, packed, offset);
-  uint8_t* filters = (uint8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
-  const size_t block_bytes = (size_t)tap_groups(s, tap_group) * kChannelBlock * tap_group;
-  __builtin_memset(filters, 0, block_count(s) * block_bytes);
-  for_each_u8_weight(s, weights, [&](int channel, int tap, int weight) {
-    uint8_t* group =
-        filters + channel / kChannelBlock * block_bytes + tap / tap_group * kChannelBlock * tap_group;
-    const int value = weight > 0 ? positive : negative;
-    group[channel % kChannelBlock * tap_group + tap % tap_group] = (uint8_t)value;
-  });
-}
-
 static void direct_pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
                                 void* packed) {
-#if defined(PHONEBIT_SHARED_LINES)
-  neon_u8_pack(s, weights, thresholds, packed, kTapGroup, kLineOffset, kU8Positive, kU8Negative);
-#else
   direct_pack(s, weights, thresholds, packed, kTapGroup, kLineOffset, kU8Positive, kU8Negative);
-#endif
 }
 
 /// A pixel's bits of kVectors vectors of channels from `first` on, in order: the first of a word clears the
@@ -193,23 +155,23 @@ PHONEBIT_NOINLINE void direct_row(const U8Block& work, U8Tile tile, const uint8_
   }
 }
 
-/// A block with as few vectors of channels as hold it; line_of(y) gives output row y's line.
+/// A block with as few vectors of channels as hold it; line_of(y) returns output row y's line.
 template <int kVectors, class LineOf>
 static void direct_block(const U8Block& work, const OutputRange& range, const U8Tile& tile,
                          const LineOf& line_of) {
-  if constexpr (kVectors > kU8FewestVectors) {
+  if constexpr (kVectors > kU8MinVectors) {
     if (work.channels <= kVectors / 2 * kLanes) return direct_block<kVectors / 2>(work, range, tile, line_of);
   }
   auto row = work.sink.threshold_bits ? direct_row<kVectors, true> : direct_row<kVectors, false>;
   if constexpr (kU8SpecialTiles<kVectors>) {
-    // The usual first layer, RGB and 3x3: addresses of windows take no registers.
+    // The usual first layer, RGB and 3x3: addresses of windows need no registers.
     if (work.sink.threshold_bits && tile.pixel_bytes == 9) row = direct_row<kVectors, true, 9>;
   }
   for_each_row_piece<INT32_MAX>(work.s, range,
                                 [&](int y, int x, int count) { row(work, tile, line_of(y), y, x, count); });
 }
 
-/// Bytes of a line and of what tiles read behind it: windows up to the last pixel's, also where the map ends
+/// Bytes of a line and of what tiles read after it: windows up to the last pixel's, also where the map ends
 /// before.
 static size_t direct_line_bytes(const ConvShape& s) {
   const U8Line line = u8_line(s);

@@ -2,7 +2,7 @@
 //   S = sum w x = sum over i of 2^i (2 popcount(x_i & w) - popcount(x_i)),   w as bits, 1 = +1.
 // Kept as a variant of its own: it needs nothing but popcount, and it is the paper's formula.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "u8_conv.inl"
@@ -31,21 +31,6 @@ static void planes_pack_weights(const ConvShape& s, const uint32_t* weights, con
     const size_t word = (size_t)(channel / kChannelBlock) * count + tap / 32;
     filters[word * kChannelBlock + channel % kChannelBlock] |= (uint32_t)(weight > 0) << (tap % 32);
   });
-}
-
-/// The number of ones in each lane.
-PHONEBIT_INLINE IntVector count_ones(WordVector v) {
-#if defined(__AVX512VPOPCNTDQ__)
-  return (IntVector)_mm512_popcnt_epi32((__m512i)v);
-#elif defined(__ARM_NEON)
-  return (IntVector)vpaddlq_u16(vpaddlq_u8(vcntq_u8((uint8x16_t)v)));
-#else
-  v = v - (v >> 1 & 0x55555555u);
-  v = (v & 0x33333333u) + (v >> 2 & 0x33333333u);
-  v = (v + (v >> 4)) & 0x0f0f0f0fu;
-  v = v + (v >> 8);
-  return (IntVector)((v + (v >> 16)) & 0xffu);
-#endif
 }
 
 /// planes[word][i] = bit i of 32 bytes of the window. Returns the sum of its bytes.

@@ -1,24 +1,19 @@
 // The sums of u8_conv_direct.inl on processors with DotTile (neon_dotprod/byte_dots.inl,
-// neon_i8mm/byte_dots.inl): products of signed bytes, as lines hold them there (kLineOffset), added up in 32
-// bits.
+// neon_i8mm/byte_dots.inl): products of signed bytes, added up in 32 bits.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, from u8_conv_direct.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and DotTile.
 #pragma once
 
-constexpr int kU8Positive = 1, kU8Negative = -1;
-
+/// Lines hold x - kLineOffset, signed bytes.
+constexpr int kTapGroup = kDotTaps, kLineOffset = 128;
 /// 16 of 32 registers are sums: kU8Vectors vectors of channels and as many pixels as that leaves room for.
-/// Pixel counts are even, as matrix products want them. See u8_products.inl for the others.
-constexpr int kU8Sums = 16, kU8Vectors = 4, kU8FewestVectors = kU8Vectors;
-constexpr bool kU8SumsInMemory = true;
-template <int kVectors>
-constexpr int kU8Pixels = kU8Sums / kVectors < 10 ? kU8Sums / kVectors : 10;
-
+/// Pixel counts are even, as matrix products want them.
+constexpr int kU8Sums = 16, kU8Vectors = 4;
+constexpr int kU8Positive = 1, kU8Negative = -1;
 /// 32-bit sums never overflow where the accumulator itself does not.
 constexpr int kU8FlushGroups = kU8NoFlush;
 
-template <int kVectors>
-using U8Sums = IntVector[kU8Pixels<kVectors>][kVectors];
+#include "u8_tile.inl"
 
 /// sums[p][j] = S over the groups [begin, end), for kVectors vectors of channels from `channel` on.
 template <int kVectors>

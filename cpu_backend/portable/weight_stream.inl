@@ -3,17 +3,8 @@
 // run too short a distance ahead (AMD). The distance was measured: a short one costs
 // more than it brings.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h.
 #pragma once
-
-#if defined(__x86_64__) || defined(__i386__)
-#ifndef PHONEBIT_STREAM_AHEAD_BYTES
-#define PHONEBIT_STREAM_AHEAD_BYTES 16384
-#endif
-constexpr int kStreamAheadBytes = PHONEBIT_STREAM_AHEAD_BYTES;
-#else
-constexpr int kStreamAheadBytes = 0;  // phones: nothing measured
-#endif
 
 /// To be called with each kBytes of a stream; less than a line asks for nothing.
 template <int kBytes>

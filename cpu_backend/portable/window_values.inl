@@ -1,7 +1,7 @@
 // Float32 kernels that reduce a window of each channel by itself: depthwise convolution, max pool, average
 // pool. One walk over the windows; an Op says what happens at each tap.
 //
-// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after simd/<isa>.h and kernel_types.h.
 #pragma once
 
 #include "epilogue.inl"
@@ -15,18 +15,14 @@ constexpr int kWindowPixels = 16;
 constexpr int kWindowVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
 /// Neighbours inside a row that are reduced together, and the vectors of each.
 constexpr int kSharedPixels = 4;
-#if defined(__AVX512F__)
-constexpr int kSharedVectors = 4;
-#else
-constexpr int kSharedVectors = 2;
-#endif
+constexpr int kSharedVectors = kLanes < 16 ? 2 : 4;
 
 /// The taps of one output pixel that lie inside the map, or a piece of them.
 struct Window {
   const float* first_tap;     // at (rows.begin, columns.begin)
   size_t row_step, tap_step;  // floats from one tap to the next
   TapSpan rows, columns;
-  bool is_begun = false;    // `out` holds what the pieces before have given
+  bool is_begun = false;    // `out` holds the results of the pieces before
   bool is_finished = true;  // by this piece
   int taps = 0;             // of the whole window
 };
@@ -46,7 +42,7 @@ struct DepthwiseOp {
   static FloatVector start() { return FloatVector{}; }
   const float* operand(int ky, int kx) const { return weights + ((size_t)ky * kernel_w + kx) * channels; }
   static FloatVector step(FloatVector sum, FloatVector x, FloatVector weight) {
-    return fused_multiply_add(x, weight, sum);
+    return multiply_add(x, weight, sum);
   }
   static FloatVector finish(FloatVector sum, int) { return sum; }
 };
@@ -54,8 +50,8 @@ struct DepthwiseOp {
 struct MaximumOp {
   static FloatVector start() { return broadcast(-__builtin_inff()); }
   static constexpr const float* operand(int, int) { return nullptr; }
-  static FloatVector step(FloatVector most, FloatVector x, FloatVector) { return maximum(x, most); }
-  static FloatVector finish(FloatVector most, int) { return most; }
+  static FloatVector step(FloatVector largest, FloatVector x, FloatVector) { return maximum(x, largest); }
+  static FloatVector finish(FloatVector largest, int) { return largest; }
 };
 
 struct AverageOp {
@@ -176,21 +172,21 @@ static __attribute__((noinline)) bool reduce_in_pieces(const Reduction& reductio
                                                        int kernel_w, bool several, size_t pixel_step,
                                                        int channel0, int channels, Pieces& pieces,
                                                        const Results& out) {
-  const int most = reduction.piece_taps();
+  const int max_taps = reduction.piece_taps();
   const TapSpan rows = whole.rows, columns = whole.columns;
-  const int pixels = several ? kSharedPixels : 1, piece_rows = kernel_w < most ? most / kernel_w : 1;
+  const int pixels = several ? kSharedPixels : 1, piece_rows = kernel_w < max_taps ? max_taps / kernel_w : 1;
   const auto cut = [](TapSpan span, int first, int size) {
     return TapSpan{first > span.begin ? first : span.begin,
                    first + size < span.end ? first + size : span.end};
   };
-  const int width = (channels + kLanes - 1) / kLanes * kLanes;  // floats a pixel
+  const int width = (channels + kLanes - 1) / kLanes * kLanes;  // floats per pixel
   BlockSums sums;
   sums.count = pixels * width;
   Window piece = whole;
   for (int y = rows.begin / piece_rows * piece_rows; y < rows.end; y += piece_rows) {
     piece.rows = cut(rows, y, piece_rows);
-    for (int x = columns.begin / most * most; x < columns.end; x += most) {
-      piece.columns = cut(columns, x, most);
+    for (int x = columns.begin / max_taps * max_taps; x < columns.end; x += max_taps) {
+      piece.columns = cut(columns, x, max_taps);
       piece.first_tap = whole.first_tap + (piece.rows.begin - rows.begin) * whole.row_step +
                         (piece.columns.begin - columns.begin) * whole.tap_step;
       const bool is_last = piece.rows.end == rows.end && piece.columns.end == columns.end;

@@ -1,22 +1,15 @@
-// Binary convolution in portable C++: the kernel that serves every machine and every shape.
+// Binary convolution in portable C++: the kernel that supports every machine and every shape.
 //
 // d = sum over taps and words of popcount(x xor w), 64 channels at a time; acc = base_M - 2 d, see
 // portable/border_classes.inl. A run is what lies contiguously both in the map and in the filter: a whole row
 // of taps when dilation_w is 1, otherwise one tap.
 #include <string.h>
 
-#include "isa_kernels.h"
-#include "portable/intrinsics.h"
-#if defined(__aarch64__)
-#include "neon/shared_epilogue.h"  // as scalar/isa.cpp takes the other kernels from there
-#elif defined(__x86_64__)
-#include "x86_features.h"
-#endif
+#include "baseline.h"
 
 namespace phonebit::engine::cpu {
 namespace {
 
-#include "portable/epilogue.inl"
 #include "portable/padded_map.inl"
 
 // Packed: border table, then out_c * classes integers (limits, or bases for the epilogue form), then the
@@ -108,13 +101,6 @@ void run(const ConvShape& s, const void* packed, const uint32_t* input, const vo
   run_blocks(s, packed, input, scratch, range, sink);
 }
 
-bool any_shape(const ConvShape&) { return true; }
-
-const BinaryConvKernel kPortable = {
-    "bconv2d_b64__scalar", any_shape, packed_bytes,  pack_weights, padded_bytes,
-    padded_rows,           pad_input, kScalarPixels, run,
-};
-
 #if defined(__x86_64__)
 // POPCNT is not part of baseline x86-64, though nothing since 2008 lacks it.
 __attribute__((target("popcnt"))) void run_popcnt(const ConvShape& s, const void* packed,
@@ -122,22 +108,15 @@ __attribute__((target("popcnt"))) void run_popcnt(const ConvShape& s, const void
                                                   const OutputRange& range, const AccumulatorSink& sink) {
   run_blocks(s, packed, input, scratch, range, sink);
 }
-
-bool has_popcnt(const ConvShape&) { return x86_has_popcnt(); }
-
-const BinaryConvKernel kPopcnt = {
-    "bconv2d_b64__popcnt", has_popcnt, packed_bytes,  pack_weights, padded_bytes,
-    padded_rows,           pad_input,  kScalarPixels, run_popcnt,
-};
-
 #endif
 
 }  // namespace
 
-const BinaryConvKernel* const kBinaryConv_scalar[] = {
+extern const BinaryConvKernel kAnyConv_scalar = {
+    "bconv2d_b64__scalar", packed_bytes, pack_weights, padded_bytes, padded_rows, pad_input, run};
 #if defined(__x86_64__)
-    &kPopcnt,
+extern const BinaryConvKernel kPopcntConv_scalar = {
+    "bconv2d_b64__popcnt", packed_bytes, pack_weights, padded_bytes, padded_rows, pad_input, run_popcnt};
 #endif
-    &kPortable, nullptr};
 
 }  // namespace phonebit::engine::cpu

@@ -11,25 +11,17 @@
 
 namespace phonebit::engine::cpu {
 
-#if defined(__aarch64__)
-PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
-#else
-PHONEBIT_DEPTHWISE_TRAMPOLINE(scalar)
-#endif
+PHONEBIT_KERNELS_OF(scalar)
 
 static bool supported() { return true; }
 
-const Isa kScalarIsa = {
+extern const Isa kScalarIsa = {
     kScalarName,
     "portable C++",
     supported,
     kBinaryConv_scalar,
     PHONEBIT_PORTABLE(kU8Conv),
-    &PHONEBIT_PORTABLE(kF32Conv),
-    &PHONEBIT_PORTABLE(kF16Conv),
-    &PHONEBIT_PORTABLE(kW8Conv),
     &PHONEBIT_PORTABLE(kI8Conv),
-    PHONEBIT_PORTABLE(depthwise),
     &PHONEBIT_PORTABLE(kValueKernels),
 };
 

@@ -6,31 +6,29 @@
 // @requires SME2; streaming vectors of any length
 // @source   own
 //
-// BMOPA takes a word of each of L pixels and one of each of L filters, and adds to L x L sums of 32 bits
+// BMOPA reads a word of each of L pixels and one of each of L filters, and adds to L x L sums of 32 bits
 // how many of their bits are *equal*: 8192 MAC an instruction for vectors of 512 bits (L = 16). Of inverted
 // filters those bits are equal that differ, and tails (0 in the map, inverted 1 in the filter) count
 // nothing, so that limits and bases are those of the other kernels.
 //
 // The four tiles of sums are L pixels x 4 L filters: a step is one load of pixels, one of filters, and four
-// outer products. For 512 bits a pixel's four compares make 64 predicate bits, the very bytes of the
+// outer products. For 512 bits the four compares of a pixel make 64 predicate bits, the very bytes of the
 // output. Longer vectors, which no processor has, are used as far as a block goes.
-#include "binary_conv_kernels.h"
-#include "neon/shared_entries.h"
-#include "neon/shared_epilogue.h"
+#include "neon/shared.h"
 #include "outer_products.h"
-#include "portable/intrinsics.h"
+#include "select.h"
+#include "simd/neon.h"
 
 namespace phonebit::engine::cpu {
 namespace {
 
 constexpr int kChunk = 32;  // channels of a position
 #include "phase_planes.inl"
-#include "portable/epilogue.inl"
 
 /// Positions between entering and leaving streaming mode: whole tiles of any processor.
 constexpr int kBatchPositions = kOuterProductPixels;
 
-/// Packed: [shared_entries.h][steps][weights].
+/// Packed: [entries of shared.h][steps][weights].
 uint32_t* steps_of(const ConvShape& s, const void* packed) {
   return (uint32_t*)((char*)packed + neon_entries_bytes(s));
 }
@@ -149,14 +147,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
 
 }  // namespace
 
-extern const BinaryConvKernel kOuterProductConv_sme2 = {"bconv2d_b32__sme2bmopa",
-                                                        pays_outer_products,
-                                                        packed_bytes,
-                                                        pack_weights,
-                                                        scratch_bytes,
-                                                        prepare_rows,
-                                                        prepare_input,
-                                                        kOuterProductPixels,
-                                                        run};
+extern const BinaryConvKernel kOuterProductConv_sme2 = {
+    "bconv2d_b32__sme2bmopa", packed_bytes, pack_weights, scratch_bytes, prepare_rows, prepare_input, run};
 
 }  // namespace phonebit::engine::cpu

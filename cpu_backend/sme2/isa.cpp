@@ -9,21 +9,15 @@
 
 namespace phonebit::engine::cpu {
 
-PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
-
 // SME2 includes BMOPA (ID_AA64SMFR0_EL1.BI32I32 is 1 wherever it is there). Linux lets every program use it.
 static bool supported() {
   return PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_SME2, "hw.optional.arm.FEAT_SME2") &&
          PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM, "hw.optional.arm.FEAT_I8MM");
 }
 
-const Isa kSme2Isa = {
-    kSme2Name,           "Advanced SIMD, 8-bit matrix products, SME2",
-    supported,           kBinaryConv_sme2,
-    kU8Conv_i8mm,        &kF32Conv_neon,
-    &kF16Conv_neon,      &kW8Conv_neon,
-    &kI8Conv_i8mm,       depthwise_neon,
-    &kValueKernels_neon,
-};
+extern const Isa kSme2Isa = {kSme2Name,          "Advanced SIMD, 8-bit matrix products, SME2",
+                             supported,          kBinaryConv_sme2,
+                             kU8Conv_neon_i8mm,  &kI8Conv_neon_i8mm,
+                             &kValueKernels_neon};
 
 }  // namespace phonebit::engine::cpu

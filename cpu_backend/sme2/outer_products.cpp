@@ -4,7 +4,7 @@
 #include <arm_sme.h>
 
 #include "kernel_types.h"
-#include "portable/intrinsics.h"
+#include "simd/inline.h"
 
 namespace phonebit::engine::cpu::sme2 {
 namespace {
@@ -85,10 +85,11 @@ PHONEBIT_INLINE void compute_channels(const OuterProducts& job, int first,
 }
 
 void compute_blocks(const OuterProducts* job) __arm_streaming __arm_inout("za") {
-  const int columns = kTiles * (int)svcntw(), most = columns < kChannelBlock ? columns : kChannelBlock;
-  for (int first = job->channel_begin; first < job->channel_end; first += most) {
+  const int columns = kTiles * (int)svcntw(),
+            max_channels = columns < kChannelBlock ? columns : kChannelBlock;
+  for (int first = job->channel_begin; first < job->channel_end; first += max_channels) {
     const int rest = job->channel_end - first;
-    compute_channels(*job, first, rest < most ? rest : most);
+    compute_channels(*job, first, rest < max_channels ? rest : max_channels);
   }
 }
 

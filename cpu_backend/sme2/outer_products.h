@@ -6,7 +6,7 @@
 
 namespace phonebit::engine::cpu::sme2 {
 
-/// Words that loads may reach behind what they need: four vectors of 2048 bits, less a block.
+/// Words that loads may reach after what they need: four vectors of 2048 bits, less a block.
 constexpr int kSlackWords = 192;
 
 /// An output pixel.

@@ -2,7 +2,7 @@
 //
 // A tile's rows must be equally far apart, so a tile is a stretch of the map in row-major order, across the
 // ends of rows; the results between one output row and the next are thrown away. To keep this waste small and
-// to serve any stride, the map is
+// to support any stride, the map is
 //   [channel chunk of kChunk][stride_h x stride_w phase planes][plane row][pitch]:
 // pixel (y, x) of the padded map is at (y / stride_h, x / stride_w) of plane (y % stride_h, x % stride_w).
 // Output (y, x) is then position q = y * pitch + x, and tap (ky, kx) adds a constant to it. For stride_w 1

@@ -19,7 +19,7 @@ class BinaryDepthwiseLayer final : public Layer {
   BinaryDepthwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : binding_(context, op, part),
         shape_(conv_shape(context, op, part)),
-        run_rows_(context.isa.binary_depthwise),
+        run_rows_(context.isa.values->binary_depthwise),
         weights_(context.model.constant(op.record.weights).words()),
         thresholds_(analysis::integer_thresholds(context.model, op)) {
     kernel_ = std::string("binary_depthwise_b32__") + context.isa.name;
@@ -36,7 +36,7 @@ class BinaryDepthwiseLayer final : public Layer {
  private:
   EpilogueBinding binding_;
   ConvShape shape_;
-  BinaryDepthwiseFn run_rows_;
+  decltype(ValueKernels::binary_depthwise) run_rows_;
   const uint32_t* weights_;
   std::vector<int32_t> thresholds_;
   const uint32_t* input_ = nullptr;

@@ -61,7 +61,7 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, cons
 
 bool EpilogueBinding::bind_planes(const BuildContext& context, const Op& op) {
   const auto count = static_cast<int>(op.record.planes);
-  if (steps_.empty() || steps_.back().kind != StepKind::kCount || count > kMostEpiloguePlanes ||
+  if (steps_.empty() || steps_.back().kind != StepKind::kCount || count > kMaxEpiloguePlanes ||
       epilogue_.channels % 32 != 0)
     return false;
   const EpilogueStep& levels = steps_.back();

@@ -57,7 +57,7 @@ int largest_integer(const Model& model, int tensor) {
 }
 
 I8Arithmetic i8_arithmetic(const Model& model, const Op& op, Precision precision) {
-  if (!is_real_conv(model, op) || op.record.groups != 1 || taps(model, op) > I8ConvKernel::kMostTaps)
+  if (!is_real_conv(model, op) || op.record.groups != 1 || taps(model, op) > I8ConvKernel::kMaxTaps)
     return I8Arithmetic::none;
   const DataType stored = model.constant(op.record.weights).dtype;
   if (stored == DataType::kI8) {

@@ -78,22 +78,15 @@ class PlanesConv final : public PreparedConv {
   const uint32_t* low_ = nullptr;
 };
 
-template <class Kernel>
-int block_tile_of([[maybe_unused]] const Kernel& kernel) {
-  if constexpr (std::is_same_v<Kernel, BinaryConvKernel>)
-    return kernel.block_tile;
-  else
-    return 1;
-}
-
 template <class Family>
 class ConvOf final : public PreparedConv {
  public:
   using Kernel = typename Family::Kernel;
 
-  ConvOf(const BuildContext& context, const ConvShape& shape, const Kernel& kernel)
+  ConvOf(const BuildContext& context, const ConvShape& shape, const Kernel& kernel, int pixel_tile,
+         int block_tile = 1)
       : PreparedConv(context, shape,
-                     {kernel.name, kernel.pixel_tile, block_tile_of(kernel), kernel.prepare_rows(shape),
+                     {kernel.name, pixel_tile, block_tile, kernel.prepare_rows(shape),
                       kernel.packed_bytes(shape), kernel.scratch_bytes(shape), Family::kMacsPerNs}),
         kernel_(kernel) {}
 
@@ -139,6 +132,12 @@ class ConvOf final : public PreparedConv {
   const Kernel& kernel_;
 };
 
+template <class Family>
+std::unique_ptr<PreparedConv> make_conv(const BuildContext& context, const ConvShape& shape,
+                                        const typename Family::Kernel& kernel) {
+  return std::make_unique<ConvOf<Family>>(context, shape, kernel, kernel.pixel_tile);
+}
+
 }  // namespace
 
 void PreparedConv::add_packing(const BuildContext& context, const void* weights,
@@ -150,15 +149,17 @@ std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const Co
                                            DataType input, DataType weights) {
   const Isa& isa = context.isa;
   if (input == DataType::kBit) {
-    const BinaryConvKernel& kernel = binary_conv_kernel(isa, shape, context.threads);
-    if (&kernel != &binary_conv_kernel(isa, shape, 1)) context.packing.set_for_many_threads();
-    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, kernel);
+    const auto choose = [&](int threads) -> const BinaryConvRow& {
+      return choose_binary_conv(isa.binary_conv, shape, this_processor(threads));
+    };
+    const BinaryConvRow& row = choose(context.threads);
+    if (&row != &choose(1)) context.packing.set_for_many_threads();
+    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, *row.code, row.pixel_tile, row.block_tile);
   }
-  if (input == DataType::kU8)
-    return std::make_unique<ConvOf<U8Family>>(context, shape, choose_kernel(isa.u8_conv, shape));
-  if (weights == DataType::kI8) return std::make_unique<ConvOf<W8Family>>(context, shape, *isa.w8_conv);
-  if (weights == DataType::kF16) return std::make_unique<ConvOf<F16Family>>(context, shape, *isa.f16_conv);
-  return std::make_unique<ConvOf<F32Family>>(context, shape, *isa.f32_conv);
+  if (input == DataType::kU8) return make_conv<U8Family>(context, shape, choose_kernel(isa.u8_conv, shape));
+  if (weights == DataType::kI8) return make_conv<W8Family>(context, shape, isa.values->w8_conv);
+  if (weights == DataType::kF16) return make_conv<F16Family>(context, shape, isa.values->f16_conv);
+  return make_conv<F32Family>(context, shape, isa.values->f32_conv);
 }
 
 RangeSplit split_output(const ConvShape& shape, int pixel_tile, int block_tile, size_t weight_bytes,

@@ -5,6 +5,7 @@
 #include "gpu/self_test.h"
 #include "opencl/cl_api.h"
 #include "opencl/device.h"
+#include "select.h"
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"
 
@@ -12,7 +13,7 @@ namespace phonebit::engine {
 
 std::vector<IsaInfo> instruction_sets() {
   std::vector<IsaInfo> result;
-  for (const cpu::Isa* const* isa = cpu::all_isas(); *isa != nullptr; ++isa)
+  for (const cpu::Isa* const* isa = cpu::kBuiltIsas; *isa != nullptr; ++isa)
     result.push_back({(*isa)->name, (*isa)->features, (*isa)->supported()});
   return result;
 }
@@ -66,8 +67,7 @@ std::vector<GpuInfo> gpu_devices() {
 std::vector<SelfTestResult> gpu_self_test(const Options& options, bool again) {
   const threads::FloatingPointScope rounding;
   std::string label;
-  const std::shared_ptr<gpu::Device> device =
-      open_device(options, parse_device(options.device).gpu, &label);
+  const std::shared_ptr<gpu::Device> device = open_device(options, parse_device(options.device).gpu, &label);
   if (device == nullptr)
     fail(ErrorCode::input, "device '%s' is no GPU; expected 'gpu' or 'gpu:<index>'", options.device.c_str());
   return gpu::test_all_kernels(device, options, again);

@@ -49,7 +49,7 @@ gpu::LayerFacts facts_of(const py::object& layer) {
 
 std::vector<std::string> isa_names() {
   std::vector<std::string> result;
-  for (const char* const* name = cpu::kIsaNames; *name != nullptr; ++name) result.emplace_back(*name);
+  for (const cpu::IsaRow* isa = cpu::kIsas; isa->name != nullptr; ++isa) result.emplace_back(isa->name);
   return result;
 }
 
@@ -59,9 +59,11 @@ std::tuple<std::string, int, int64_t> cpu_kernel(const std::string& isa, int thr
   cpu::ConvShape shape = shape_of(layer);
   shape.out_h = rows;
   shape.out_c = channels;
-  const cpu::BinaryConvRule* const rule = cpu::binary_conv_rule(isa.c_str(), shape, {threads, is_64_bit});
-  if (rule == nullptr) fail(ErrorCode::input, "unknown instruction set '%s'", isa.c_str());
-  return {rule->name, rule->pixel_tile, cpu::window_operations(shape, *rule)};
+  const cpu::IsaRow* of = cpu::kIsas;
+  while (of->name != nullptr && isa != of->name) ++of;
+  if (of->name == nullptr) fail(ErrorCode::input, "unknown instruction set '%s'", isa.c_str());
+  const cpu::BinaryConvRow& row = cpu::choose_binary_conv(of->binary_conv, shape, {threads, is_64_bit});
+  return {row.name, row.pixel_tile, cpu::window_operations(shape, row)};
 }
 
 const char* name_of(ops::Rows rows) {

@@ -16,6 +16,7 @@
 
 #include "kernel_types.h"
 #include "parameters.h"
+#include "select.h"
 #include "subcases.h"
 
 namespace check {
@@ -336,18 +337,25 @@ inline std::vector<int> random_cuts(Random& random, int count) {
 /// In the order of preference.
 inline std::vector<const Isa*> supported_isas() {
   std::vector<const Isa*> isas;
-  for (const Isa* const* isa = all_isas(); *isa; isa++) {
+  for (const Isa* const* isa = kBuiltIsas; *isa; isa++) {
     if ((*isa)->supported()) isas.push_back(*isa);
   }
   return isas;
 }
 
-/// Those of them whose kernels none before them has: on 64-bit Arm most are NEON's. `kernels` is a member, or a
+/// Instruction sets that only a test program has (dummy_isa.cpp).
+inline std::vector<const Isa*>& test_isas() {
+  static std::vector<const Isa*> isas;
+  return isas;
+}
+
+/// Those of both whose kernels none before them has: on 64-bit Arm most are NEON's. `kernels` is a member, or a
 /// function of an instruction set.
 template <class Kernels>
 std::vector<const Isa*> isas_with_own(const Kernels& kernels) {
-  std::vector<const Isa*> isas;
-  for (const Isa* const isa : supported_isas()) {
+  std::vector<const Isa*> isas, all = supported_isas();
+  all.insert(all.end(), test_isas().begin(), test_isas().end());
+  for (const Isa* const isa : all) {
     const auto has_same = [&](const Isa* other) {
       return std::invoke(kernels, *other) == std::invoke(kernels, *isa);
     };
@@ -374,6 +382,11 @@ void for_each_isa(const Kernels& kernels, unsigned cases, const Body& body) {
   for_each_subcase(isas_with_own(kernels), name_of, [&](const Isa* isa) {
     for_each_case(cases, [&](Random& random) { body(*isa, random); });
   });
+}
+
+/// a * b + c as float layers of the instruction set round it.
+inline float multiply_add(const Isa& isa, float a, float b, float c) {
+  return isa.values->fuses ? std::fma(a, b, c) : a * b + c;
 }
 
 inline unsigned test_cases(unsigned otherwise) { return parameter("PHONEBIT_TEST_CASES", otherwise); }

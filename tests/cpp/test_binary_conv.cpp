@@ -192,46 +192,12 @@ void check_planes(std::mt19937& random, const BinaryConvKernel& kernel, const Co
   }
 }
 
-/// Whether a kernel whose name has the mark supports the shape.
-bool serves(const Isa& isa, const char* mark, const ConvShape& s) {
-  for (const BinaryConvKernel* const* kernel = isa.binary_conv; *kernel != nullptr; ++kernel) {
-    if (std::strstr((*kernel)->name, mark) != nullptr && (*kernel)->supports(s)) return true;
-  }
-  return false;
-}
-
-/// What planning expects, told by rules that need no processor, is what the executor chooses here.
-void check_rule(const Isa& isa, const ConvShape& s) {
-  static const struct {
-    const char *rule, *mark;
-  } kMarks[] = {{"dense", "bgemv"},
-                {"dense", "neoncnt"},
-                {"outer_products", "sme2bmopa"},
-                {"shared_sums", "shared_sums"},
-                {"shared_windows", "shared_windows"},
-                {"carry_save", "carry_save"},
-                {"popcount", "bconv2d_b"},
-                {"pair_table", "avx2pairtable"},
-                {"shared_sums", "neonsharedsums"},
-                {"count", "neoncnt"}};
-  ConvShape probe;
-  shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
+/// What the planner is told for this processor, by rows that need none, is built here.
+void check_choice(const Isa& isa, const ConvShape& s) {
   for (const int threads : {1, 2, 8, 64}) {
-    const BinaryConvRule* const rule =
-        binary_conv_rule(isa.name, s, {threads, serves(isa, "neonsharedsums", probe)});
-    REQUIRE(rule != nullptr);
-    const BinaryConvKernel& kernel = binary_conv_kernel(isa, s, threads);
-    const auto is_expected = [&](const auto& pair) {
-      return std::strcmp(pair.rule, rule->name) == 0 && std::strstr(kernel.name, pair.mark) != nullptr;
-    };
-    CHECK_MESSAGE(std::any_of(std::begin(kMarks), std::end(kMarks), is_expected), "on ", threads,
-                  " threads planning expects ", rule->name, ", ", kernel.name, " serves");
-    // NEON's one kernel for single pixels has tiles of two.
-    const auto tiles = [&](const auto& of) {
-      return (s.out_h * s.out_w + of.pixel_tile - 1) / of.pixel_tile;
-    };
-    CHECK(tiles(kernel) == tiles(*rule));
-    CHECK(kernel.block_tile == rule->block_tile);
+    const BinaryConvRow& row = choose_binary_conv(isa.binary_conv, s, this_processor(threads));
+    REQUIRE(row.code != nullptr);
+    CHECK(can_compute(row, s, this_processor(threads)));
   }
 }
 
@@ -251,33 +217,32 @@ void check_case(std::mt19937& random, const Case& c, const uint32_t* weights = n
   plain_loop(s, &data);
   for (const Isa* const isa : supported_isas()) {
     INFO(isa->name);
-    check_rule(*isa, s);
+    check_choice(*isa, s);
   }
   LateFailure failure;  // after all kernels were tried
   for (const Isa* const isa : isas_with_own(&Isa::binary_conv)) {
     INFO(isa->name);
-    for (const BinaryConvKernel* const* kernel = isa->binary_conv; *kernel != nullptr; ++kernel) {
-      INFO((*kernel)->name);
-      if ((*kernel)->supports(s)) {
-        failure.keep([&] { check_thresholds(random, **kernel, s, data); });
-        failure.keep([&] { check_epilogue(random, **kernel, s, data); });
-        if ((*kernel)->planes != nullptr && (*kernel)->planes->supports(s))
-          failure.keep([&] { check_planes(random, **kernel, s, data); });
-      } else if (kernel[1] == nullptr) {
-        FAIL_CHECK("is last in its list and must support every shape");
-      }
+    const BinaryConvRow* row = isa->binary_conv;
+    for (const BinaryConvKernel* tried = nullptr; row->name != nullptr; tried = row++->code) {
+      if (!can_compute(*row, s, this_processor(1)) || row->code == tried) continue;
+      INFO(row->code->name);
+      failure.keep([&] { check_thresholds(random, *row->code, s, data); });
+      failure.keep([&] { check_epilogue(random, *row->code, s, data); });
+      if (row->code->planes != nullptr && row->code->planes->supports(s))
+        failure.keep([&] { check_planes(random, *row->code, s, data); });
     }
+    CHECK_MESSAGE((row[-1].supports == any_shape), "the last row supports every shape");
   }
   failure.rethrow();
 }
 
 /// Cases that a kernel supports.
 template <size_t kCount>
-void check_cases(std::mt19937& random, const Case (&cases)[kCount], bool (*serves)(const ConvShape&)) {
+void check_cases(std::mt19937& random, const Case (&cases)[kCount], bool (*supports)(const ConvShape&)) {
   for (const Case& c : cases) {
     ConvShape s;
     REQUIRE(shape_of(c, &s));
-    CHECK(serves(s));
+    CHECK(supports(s));
     check_case(random, c);
   }
 }
@@ -389,6 +354,30 @@ TEST_CASE("windows that share sums on AVX-512") {
 TEST_CASE("random geometries") {
   std::mt19937 random(test_seed());
   for (unsigned i = 0; i < test_cases(250); ++i) check_random(random);
+}
+
+/// Plans for a phone are made on another machine: rows are there whether or not their code is.
+TEST_CASE("the table answers for every instruction set") {
+  ConvShape shape;
+  REQUIRE(shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &shape));
+  const char* const expected[][2] = {{"avx512", "shared_sums"},       {"avx2", "pair_table"},
+                                     {"sme2", "outer_products"},      {"neon_i8mm", "shared_sums"},
+                                     {"neon_dotprod", "shared_sums"}, {"neon", "shared_sums"},
+                                     {"scalar", "popcount"}};
+  const IsaRow* isa = kIsas;
+  for (const auto& [name, kernel] : expected) {
+    REQUIRE(isa->name == std::string(name));
+    CHECK(choose_binary_conv(isa->binary_conv, shape, {1, true}).name == std::string(kernel));
+    ++isa;
+  }
+  CHECK(isa->name == nullptr);
+  for (const Isa* const* built = kBuiltIsas; *built != nullptr; ++built) {
+    isa = std::find_if(kIsas, kIsas + std::size(expected),
+                       [&](const IsaRow& row) { return row.name == std::string((*built)->name); });
+    CHECK(isa->binary_conv == (*built)->binary_conv);
+  }
+  CHECK(choose_binary_conv(kBinaryConv_neon, shape, {1, false}).name == std::string("count"));
+  CHECK(choose_binary_conv(kBinaryConv_avx512, shape, {8, true}).name == std::string("carry_save"));
 }
 
 /// PHONEBIT_TEST_ISAS has those that are expected on this processor.

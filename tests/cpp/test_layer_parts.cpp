@@ -436,9 +436,8 @@ std::vector<const void*> kernels_of(const Isa& isa, const Kind& kind) {
   if (kind.kind == OpKind::kBinaryConv2d) return {isa.binary_conv, isa.values};
   if (kind.kind != OpKind::kConv2d) return {isa.values};
   if (kind.input == DataType::kU8) return {isa.u8_conv, isa.values};
-  if (kind.weights == DataType::kI8 || kind.precision == Precision::fast)
-    return {isa.i8_conv, isa.w8_conv, isa.f16_conv, isa.values};
-  return {isa.f32_conv, isa.f16_conv, isa.values};
+  if (kind.weights == DataType::kI8 || kind.precision == Precision::fast) return {isa.i8_conv, isa.values};
+  return {isa.values};
 }
 
 TEST_CASE("parts are the whole") {

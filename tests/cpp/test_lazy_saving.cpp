@@ -47,12 +47,13 @@ State state() {
 }
 
 /// A layer that takes outer products: 16 x 16 pixels of 64 channels, 64 filters of 3 x 3, "same" padding.
-void run_layer(const BinaryConvKernel& kernel) {
+void run_layer(const BinaryConvRow& row) {
+  const BinaryConvKernel& kernel = *row.code;
   ConvShape s = {};
   s.in_h = s.in_w = s.out_h = s.out_w = 16, s.in_c = s.out_c = 64;
   s.kernel_h = s.kernel_w = 3, s.stride_h = s.stride_w = s.dilation_h = s.dilation_w = 1;
   s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = 1, s.input_mul = 1;
-  REQUIRE(kernel.supports(s));
+  REQUIRE(row.supports(s));
   const std::vector<uint32_t> input(16 * 16 * 2), weights(64 * 9 * 2);
   const std::vector<int32_t> thresholds(64);
   std::vector<uint32_t> output(16 * 16 * 2);
@@ -71,7 +72,7 @@ TEST_CASE("ZA of a caller is saved") {
     for (uint8_t& byte : content) byte = (uint8_t)random();
     const LazySave save = {saved.data(), (uint16_t)bytes, {}};
     fill_za(content.data(), &save);
-    run_layer(*isa->binary_conv[0]);
+    run_layer(isa->binary_conv[0]);
     const State after = state();
     CHECK(after.lazy_save == 0);  // by which the caller knows
     CHECK(after.modes == 0);      // neither streaming mode nor ZA is on

@@ -54,7 +54,7 @@ std::vector<int8_t> random_weights(Random& random, size_t count, int8_t) {
 }
 
 template <class Weight>
-void real_convolution(const RealConvKernel<Weight>* Isa::* kernels, Random& random) {
+void real_convolution(RealConvKernel<Weight> ValueKernels::* member, Random& random) {
   ConvShape s =
       random_shape(random, pick_one(random, {1, 3, 4, 16, 33, 64, 130, 300}), pick_channels(random), 14);
   if (random() % 8 == 0) {  // dense
@@ -69,31 +69,35 @@ void real_convolution(const RealConvKernel<Weight>* Isa::* kernels, Random& rand
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.out_c);
   INFO(describe(s), epilogue.text);
-  std::vector<float> main;
-  for (int p = 0; p < pixels; p++) {
-    for (int o = 0; o < s.out_c; o++) {
-      const Weight* filter = weights.data() + (size_t)o * s.kernel_h * s.kernel_w * s.in_c;
-      float sum = 0;
-      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
-        for (int c = 0; c < s.in_c; c++) {
-          const float x = from < 0 ? 0.0f : input[(size_t)from * s.in_c + c];
-          sum = std::fma(x, value_of(filter[((size_t)ky * s.kernel_w + kx) * s.in_c + c]), sum);
-        }
-      });
-      main.push_back(sum);
+  const auto expected = [&](const Isa& isa) {
+    std::vector<float> main;
+    for (int p = 0; p < pixels; p++) {
+      for (int o = 0; o < s.out_c; o++) {
+        const Weight* filter = weights.data() + (size_t)o * s.kernel_h * s.kernel_w * s.in_c;
+        float sum = 0;
+        for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+          for (int c = 0; c < s.in_c; c++) {
+            const float x = from < 0 ? 0.0f : input[(size_t)from * s.in_c + c];
+            sum = multiply_add(isa, x, value_of(filter[((size_t)ky * s.kernel_w + kx) * s.in_c + c]), sum);
+          }
+        });
+        main.push_back(sum);
+      }
     }
-  }
+    return main;
+  };
+  const std::vector<float> main = expected(*select_isa(nullptr));
   const unsigned parts_seed = (unsigned)random();
   LateFailure failure;  // after all were tried
-  for (const Isa* const isa : isas_with_own(kernels)) {
+  for (const Isa* const isa : isas_with_own(&Isa::values)) {
     INFO(isa->name);
-    const RealConvKernel<Weight>& kernel = *(isa->*kernels);
+    const RealConvKernel<Weight>& kernel = isa->values->*member;
     Random parts(parts_seed);
     AlignedBytes packed(kernel.packed_bytes(s));
     kernel.pack_weights(s, weights.data(), packed.data);
     Outputs out(parts, pixels, s.out_c);
     run_in_parts(parts, kernel, s, packed.data, input.data(), epilogue.make(out));
-    failure.keep([&] { compare(out, epilogue, main); });
+    failure.keep([&] { compare(out, epilogue, isa->values->fuses ? main : expected(*isa)); });
   }
   failure.rethrow();
 }
@@ -168,13 +172,13 @@ void u8_convolution(Random& random, bool large) {
 }
 
 TEST_CASE("f32 weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<float>(&Isa::f32_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<float>(&ValueKernels::f32_conv, r); });
 }
 TEST_CASE("f16 weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<uint16_t>(&Isa::f16_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<uint16_t>(&ValueKernels::f16_conv, r); });
 }
 TEST_CASE("8-bit weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<int8_t>(&Isa::w8_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<int8_t>(&ValueKernels::w8_conv, r); });
 }
 TEST_CASE("u8 inputs") {
   for_each_case(test_cases(150), [](Random& r) { u8_convolution(r, false); });

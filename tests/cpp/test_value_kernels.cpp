@@ -56,7 +56,7 @@ void check_float_window(const Isa& isa, Random& random, ConvShape s, Reduction r
         const float x = input[(size_t)from * s.in_c + first + c];
         taps++;
         if (reduction == Reduction::kDepthwise)
-          v = std::fma(x, weights[((size_t)ky * s.kernel_w + kx) * s.in_c + c], v);
+          v = multiply_add(isa, x, weights[((size_t)ky * s.kernel_w + kx) * s.in_c + c], v);
         if (reduction == Reduction::kMaximum) v = std::fmax(x, v);
         if (reduction == Reduction::kAverage) sum.add(ky, kx, x);
       });
@@ -181,8 +181,8 @@ void check_binary_depthwise(const Isa& isa, Random& random, ConvShape s) {
   const AccumulatorSink sink = threshold_form ? out.threshold_sink() : AccumulatorSink{nullptr, 0, &e};
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
-    isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink,
-                         kNeverStop);
+    isa.values->binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1],
+                                 sink, kNeverStop);
   if (!threshold_form) return compare(out, epilogue, main);
   REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
@@ -466,7 +466,7 @@ void stopped(const Isa& isa, Random& random) {
   check("depthwise_f32",
         [&](const Stop& stop) { k.depthwise_f32(s, weights.data(), input.data(), 0, 1, e, stop); });
   check("binary_depthwise", [&](const Stop& stop) {
-    isa.binary_depthwise(s, packed.data(), thresholds.data(), packed.data(), 0, 1, sink, stop);
+    isa.values->binary_depthwise(s, packed.data(), thresholds.data(), packed.data(), 0, 1, sink, stop);
   });
   const int pixels = s.in_h * s.in_w;
   check("elementwise_f32", [&](const Stop& stop) { k.elementwise_f32(input.data(), 0, pixels, e, stop); });
@@ -498,7 +498,7 @@ TEST_CASE("large windows of bits") { for_each_isa(&Isa::values, 2, large_windows
 TEST_CASE("work that a caller ends") { for_each_isa(&Isa::values, 1, stopped); }
 TEST_CASE("max_pool_bits") { for_each_isa(&Isa::values, test_cases(150), bit_pool); }
 TEST_CASE("max_pool_bits of wide maps") { for_each_isa(&Isa::values, test_cases(150) / 5, wide_bit_pool); }
-TEST_CASE("binary_depthwise") { for_each_isa(&Isa::binary_depthwise, test_cases(150), binary_depthwise); }
+TEST_CASE("binary_depthwise") { for_each_isa(&Isa::values, test_cases(150), binary_depthwise); }
 TEST_CASE("elementwise") { for_each_isa(&Isa::values, test_cases(150), elementwise); }
 TEST_CASE("an addition in place") { for_each_isa(&Isa::values, test_cases(150), in_place_add); }
 TEST_CASE("transcendental functions") { for_each_isa(&Isa::values, 3, transcendental); }

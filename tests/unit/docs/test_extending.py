@@ -48,6 +48,10 @@ EXAMPLES = {
         },
     ),
     "A CPU kernel": (r"kCarrySaveConv_avx512|binary_conv_carry_save|saves_carries", set()),
+    "A CPU instruction set": (
+        r"kAvx2|k[A-Z]\w+_avx2\b|simd/avx2|phonebit_isa\(AVX2",
+        {"cpu_backend/avx2/binary_conv_dense.cpp", "cpu_backend/avx2/binary_conv_pair_table.cpp"},
+    ),
     "An OpenCL kernel": (r"bconv2d_lanes", set()),
     "A converter pass": (r"MergeScaleBias|merge_scale_bias", set()),
     "An importer rule": (r"\"Flatten\"|\"max_pool2d_with_indices\"", set()),
@@ -96,6 +100,11 @@ def test_the_checklist_names_the_places_of_its_example(title: str, texts: dict[s
     assert found - others == checklist(title) & found, "places that the checklist does not name"
     for path in checklist(title) - found:  # lists files by a name that the pattern does not have
         assert (ROOT / path).is_file(), path
+
+
+def test_an_instruction_set_needs_few_files_outside_its_folder() -> None:
+    files = checklist("A CPU instruction set")
+    assert len([path for path in files if not path.startswith("cpu_backend/avx2/")]) <= 6
 
 
 def test_named_files_exist() -> None:

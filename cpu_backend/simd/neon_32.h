@@ -1,10 +1,23 @@
-// AArch64's operations on whole registers that 32-bit Arm has on halves only, under the names of AArch64.
+// NEON of 32-bit Arm, as far as kernels of integers use it.
 #pragma once
 
-#include "portable/intrinsics.h"
+#include <arm_neon.h>
 
-#if defined(__arm__)
+#include "inline.h"
+
 namespace phonebit::engine::cpu {
+namespace {
+
+constexpr int kVectorBytes = 16, kRegisters = 16, kStreamAheadBytes = 0;
+constexpr bool kSmallCode = true;
+#include "generic.inl"
+constexpr RegisterTile kU8Tile = {4, 2};
+using generic::broadcast, generic::join_lanes;
+using generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
+#include "bits_by_lane.inl"
+#include "neon_integers.inl"
+
+// AArch64's operations on whole registers that 32-bit Arm has on halves only, under the names of AArch64.
 
 /// Sums of neighbours: first a's, then b's.
 PHONEBIT_INLINE uint8x16_t vpaddq_u8(uint8x16_t a, uint8x16_t b) {
@@ -21,5 +34,5 @@ PHONEBIT_INLINE uint32x4_t vmlsl_high_n_u16(uint32x4_t a, uint16x8_t b, uint16_t
   return vmlsl_n_u16(a, vget_high_u16(b), factor);
 }
 
+}  // namespace
 }  // namespace phonebit::engine::cpu
-#endif
