@@ -64,7 +64,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     MergePads(),  # before recognition: bits padded with 0 are binary only inside the convolution
     MergeFlatten(),  # after HoistSigns, so that the map that is flattened is one of bits
     MergePads(),  # a flattened pad has become one in front of a convolution
-    NarrowPads(),  # behind the last MergePads, which would merge what it takes out
+    NarrowPads(),  # after the last MergePads, which would merge what it takes out
     RemoveDeadNodes(),  # the merged pads and reshapes
     SinkPlanes(),  # after the merging of pads and reshapes, which are best part of a convolution
     MergeDequantize(),  # a rescaling layer would hide the input from its convolution

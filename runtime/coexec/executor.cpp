@@ -194,7 +194,7 @@ void Executor::read(int tensor, std::byte* to) {
   std::vector<std::byte> view(of_tensor.bytes());
   const auto read_memory = [&](const gpu::DeviceMemory& memory) {
     gpu::read_buffer(processors_.device->queue(), memory, views_.whole_region(tensor).bytes(),
-                        views_.is_half(tensor), true, view.data());
+                     views_.is_half(tensor), true, view.data());
   };
   if (use.written_by_gpu) {
     read_memory(views_.memory(tensor));

@@ -44,7 +44,7 @@ LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
 
 LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, const Setup& setup)
     : options_(processors.options),
-      processors_{processors.model,   processors.isa,      processors.pool,
+      processors_{processors.model,  processors.isa,      processors.pool,
                   processors.device, processors.programs, options_},
       index_(index),
       sharing_(setup.sharing),

@@ -70,7 +70,7 @@ class EventSynchronizer final : public Synchronizer {
   bool uses_user_events_;
   gpu::Queue* queue_ = nullptr;                               // of this pass
   std::vector<std::unique_ptr<gpu::HostEvent>> user_events_;  // by the CPU's stage
-  int finished_ = -1;                          // stages that the CPU has finished
+  int finished_ = -1;                                         // stages that the CPU has finished
 };
 
 constexpr const char* kKernel = "poll_flags";
@@ -206,8 +206,7 @@ class PollingSynchronizer final : public Synchronizer {
 std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, gpu::Device& device,
                                                 gpu::ProgramCache& programs,
                                                 std::chrono::milliseconds limit) {
-  if (kind == Synchronization::polling)
-    return std::make_unique<PollingSynchronizer>(device, programs, limit);
+  if (kind == Synchronization::polling) return std::make_unique<PollingSynchronizer>(device, programs, limit);
   return std::make_unique<EventSynchronizer>(device, kind == Synchronization::user_events);
 }
 

@@ -5,8 +5,8 @@
 
 #include "analysis/op_tensors.h"
 #include "format/half.h"
-#include "memory/arena_plan.h"
 #include "gpu/device_storage.h"
+#include "memory/arena_plan.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -53,8 +53,7 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Devi
   const analysis::TensorHomes homes(model);
   for (size_t i = 0; i < count; ++i) {
     const auto tensor = static_cast<int>(i);
-    if (gpu::is_stored_as_half(model, homes, tensor, precision) &&
-        schedule.use(tensor).is_touched_by_gpu())
+    if (gpu::is_stored_as_half(model, homes, tensor, precision) && schedule.use(tensor).is_touched_by_gpu())
       is_half_[static_cast<size_t>(roots_[i])] = true;
   }
   allocate(wishes_of(find_ones(schedule, sharing), schedule, sharing), schedule, device, reuse, budget);
@@ -187,8 +186,8 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
   return wishes;
 }
 
-void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& schedule,
-                           gpu::Device& device, Reuse reuse, analysis::MemoryBudget& budget) {
+void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device,
+                           Reuse reuse, analysis::MemoryBudget& budget) {
   const TouchOrder order(schedule);
   std::vector<size_t> bytes;
   for (const Wish& wish : wishes) bytes.push_back(wish.bytes);

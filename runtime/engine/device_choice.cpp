@@ -78,7 +78,8 @@ const cpu::Isa& choose_isa(const std::string& name) {
   return *isa;
 }
 
-std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device, std::string* label) {
+std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device,
+                                         std::string* label) {
   if (options.handles.context != nullptr) {
     const auto borrowed = opencl::Context::borrow(options.handles);
     *label = "gpu " + borrowed->facts().name;

@@ -17,7 +17,8 @@ std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options&
   if (name.has_cpu && !name.gpu.empty())
     return std::make_unique<coexec::CoexecBackend>(model, std::move(device), label, choose_isa(name.isa),
                                                    make_pool(options), options);
-  return std::make_unique<gpu::GpuBackend>(model, std::move(device), label, make_copying_pool(options), options);
+  return std::make_unique<gpu::GpuBackend>(model, std::move(device), label, make_copying_pool(options),
+                                           options);
 }
 
 }  // namespace phonebit::engine

@@ -200,7 +200,7 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   if (!own.backend->checks_values(batch)) own.check_values(inputs);
   const auto begin = std::chrono::steady_clock::now();
   own.backend->forward(inputs, outputs, batch, turn.cancellation(),
-                        own.is_profiling ? &own.pass_ms : nullptr);
+                       own.is_profiling ? &own.pass_ms : nullptr);
   if (own.performance_hint)
     own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
   if (!own.is_profiling) return;

@@ -5,7 +5,7 @@
 namespace phonebit::engine::gpu {
 
 void GpuBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
-                                      const std::vector<DeviceBuffer>& outputs, int batch) {
+                                   const std::vector<DeviceBuffer>& outputs, int batch) {
   if (batch < 1 || batch > executor_.largest_batch())
     fail(ErrorCode::input, "batch: got %d, expected 1 to %d on %s", batch, executor_.largest_batch(),
          label_.c_str());

@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, std::string>> table_choices(const DeviceFacts
 }
 
 GpuBackend::GpuBackend(const Model& model, std::shared_ptr<Device> device, std::string label,
-                             std::shared_ptr<threads::ThreadPool> pool, const Options& options)
+                       std::shared_ptr<threads::ThreadPool> pool, const Options& options)
     : model_(model),
       device_(std::move(device)),
       label_(std::move(label)),

@@ -29,8 +29,8 @@ Options without_limits(const std::string& cache_directory) {
 }  // namespace
 
 GpuBackend::Levels::Levels(const loader::Tensor& input, const Preprocessing& rule,
-                              std::shared_ptr<Device> device, ProgramCache& programs,
-                              const std::string& cache_directory)
+                           std::shared_ptr<Device> device, ProgramCache& programs,
+                           const std::string& cache_directory)
     : level_model(input, rule),
       executor(level_model.model(), std::move(device), programs, without_limits(cache_directory)) {
   executor.prepare_layer(0);
@@ -111,7 +111,7 @@ const DeviceMemory& GpuBackend::own_memory(Way& way, size_t bytes) {
 }
 
 void GpuBackend::upload_inputs(Lane& lane, Queue& queue, const std::vector<InputBuffer>& inputs,
-                                  const Piece& piece, bool is_apart) {
+                               const Piece& piece, bool is_apart) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
     const bool is_levels = inputs[i].is_levels;
@@ -131,7 +131,7 @@ void GpuBackend::upload_inputs(Lane& lane, Queue& queue, const std::vector<Input
 }
 
 void GpuBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, const Piece& piece,
-                                 bool is_apart) {
+                              bool is_apart) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int tensor = model_.inputs[i];
     const DeviceMemory* const from = lane.inputs[i].own.get();
@@ -164,7 +164,7 @@ int GpuBackend::pieces_of(const std::vector<InputBuffer>& inputs, int images) co
 }
 
 void GpuBackend::begin_in_pieces(Lane& lane, const std::vector<InputBuffer>& inputs, int first, int images,
-                                    const Cancellation& cancellation) {
+                                 const Cancellation& cancellation) {
   make_queues();
   Queue &queue = device_->queue(), &up = *upload_queue_;
   const int pieces = pieces_of(inputs, images);
@@ -196,7 +196,7 @@ void GpuBackend::upload(const std::vector<InputBuffer>& inputs, int first, int i
 }
 
 void GpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                            int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+                         int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   if (layer_ms == nullptr && batch >= 2 * kLeastPiece && batch <= executor_.largest_batch())
     return forward_in_pieces(inputs, outputs, batch, cancellation);
@@ -229,8 +229,8 @@ void GpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vect
 
 /// Outputs are written when all inputs have been read, and so found to be finite.
 void GpuBackend::forward_in_pieces(const std::vector<InputBuffer>& inputs,
-                                      const std::vector<OutputBuffer>& outputs, int batch,
-                                      const Cancellation& cancellation) {
+                                   const std::vector<OutputBuffer>& outputs, int batch,
+                                   const Cancellation& cancellation) {
   const int pieces = std::min(batch / kLeastPiece, kMostPieces), most = (batch + pieces - 1) / pieces;
   std::vector<std::unique_ptr<Pass>> passes;
   for (int first = 0; first < batch; first += most)
@@ -239,16 +239,15 @@ void GpuBackend::forward_in_pieces(const std::vector<InputBuffer>& inputs,
 }
 
 std::unique_ptr<Backend::Pass> GpuBackend::begin(const std::vector<InputBuffer>& inputs,
-                                                    const std::vector<OutputBuffer>& outputs, int batch,
-                                                    const Cancellation& cancellation) {
+                                                 const std::vector<OutputBuffer>& outputs, int batch,
+                                                 const Cancellation& cancellation) {
   if (batch > executor_.largest_batch()) return Backend::begin(inputs, outputs, batch, cancellation);
   return begin_images(inputs, outputs, 0, batch, cancellation);
 }
 
 std::unique_ptr<Backend::Pass> GpuBackend::begin_images(const std::vector<InputBuffer>& inputs,
-                                                           const std::vector<OutputBuffer>& outputs,
-                                                           int first, int images,
-                                                           const Cancellation& cancellation) {
+                                                        const std::vector<OutputBuffer>& outputs, int first,
+                                                        int images, const Cancellation& cancellation) {
   make_queues();
   std::vector<OutputBuffer> targets;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -276,9 +275,8 @@ std::unique_ptr<Backend::Pass> GpuBackend::begin_images(const std::vector<InputB
   return pass;
 }
 
-void GpuBackend::activations(const std::vector<InputBuffer>& inputs,
-                                const std::vector<OutputBuffer>& tensors, int batch,
-                                const Cancellation& cancellation) {
+void GpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                             int batch, const Cancellation& cancellation) {
   in_passes(batch, cancellation, [&](int first, int images) {
     const auto copy_out = [&](int tensor) {
       const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
@@ -294,8 +292,8 @@ void GpuBackend::activations(const std::vector<InputBuffer>& inputs,
 }
 
 void GpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
-                           const std::vector<OutputBuffer>& results, int batch,
-                           const Cancellation& cancellation) {
+                        const std::vector<OutputBuffer>& results, int batch,
+                        const Cancellation& cancellation) {
   const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
   const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
   in_passes(batch, cancellation, [&](int first, int images) {

@@ -19,8 +19,8 @@ constexpr const char* kKeptByDriver = "kept by the driver";
 std::string store_key(const Device& device, const ProgramSource& source) {
   std::string key;
   const DeviceFacts& facts = device.facts();
-  for (const std::string& part : {facts.key(), facts.vendor_name, facts.version,
-                                  device.build_options(source.language), source.text})
+  for (const std::string& part :
+       {facts.key(), facts.vendor_name, facts.version, device.build_options(source.language), source.text})
     key += std::to_string(part.size()) + ":" + part + "\n";
   return key;
 }
@@ -74,8 +74,7 @@ std::unique_ptr<Program> ProgramCache::load_or_build(const ProgramSource& source
   const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<Program> program = device_->compile(source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  if (!is_kept)
-    store_.store(key, device_->facts().keeps_programs ? kKeptByDriver : program->binary());
+  if (!is_kept) store_.store(key, device_->facts().keeps_programs ? kKeptByDriver : program->binary());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (is_kept) {
     ++statistics_.loaded;

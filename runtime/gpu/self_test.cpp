@@ -112,8 +112,8 @@ SelfTest::SelfTest(std::shared_ptr<Device> device, ProgramCache& programs, const
 
 std::string SelfTest::key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const {
   return std::string(has_channel_parts ? "self-test of channel parts\n" : "self-test\n") +
-         device_->facts().key() + "\n" + device_->build_options(Language::core) + "\n" + op + "\n" + choice.full_text() +
-         "\n" + assemble(choice.kernel, {});
+         device_->facts().key() + "\n" + device_->build_options(Language::core) + "\n" + op + "\n" +
+         choice.full_text() + "\n" + assemble(choice.kernel, {});
 }
 
 SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choice, bool has_channel_parts,

@@ -88,10 +88,12 @@ Staging::Way Staging::way_of(const DeviceFacts& device) {
   return is_mapped_way(device.has_unified_memory ? Way::mapped : Way::pinned) ? Way::mapped : Way::pinned;
 }
 
-void read_buffer(Queue& queue, const DeviceMemory& from, size_t bytes, bool is_half, bool must_wait, void* data) {
+void read_buffer(Queue& queue, const DeviceMemory& from, size_t bytes, bool is_half, bool must_wait,
+                 void* data) {
   std::vector<uint16_t> halves(is_half ? bytes / sizeof(uint16_t) : 0);
   queue.read(from, Region::of_bytes(0, bytes),
-             static_cast<std::byte*>(is_half ? static_cast<void*>(halves.data()) : data), must_wait || is_half);
+             static_cast<std::byte*>(is_half ? static_cast<void*>(halves.data()) : data),
+             must_wait || is_half);
   if (is_half) format::from_halves(halves.data(), halves.size(), static_cast<float*>(data));
 }
 

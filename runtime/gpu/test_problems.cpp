@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "format/half.h"
-#include "gpu/random_content.h"
 #include "gpu/layer.h"
+#include "gpu/random_content.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::gpu {

@@ -4,8 +4,8 @@
 
 #include "analysis/op_tensors.h"
 #include "backend/host_buffers.h"
-#include "gpu/random_content.h"
 #include "gpu/gpu_backend.h"
+#include "gpu/random_content.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::gpu {
@@ -72,7 +72,7 @@ std::vector<KernelProgram> GpuBackend::programs(size_t index) const {
 }
 
 double GpuBackend::measure_choice(size_t index, const std::string& choice_text, int batch, int repeats,
-                                     bool* is_equal, const Cancellation& cancellation) {
+                                  bool* is_equal, const Cancellation& cancellation) {
   const loader::Op& op = model_.ops[index];
   const KernelChoice choice = KernelChoice::parse(choice_text);
   if (!can_serve(model_, op, executor_.layers().target(), choice))

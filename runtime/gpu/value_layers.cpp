@@ -1,8 +1,8 @@
 // Layers without weights: pooling, element-wise ops, concatenation, padding, reshaping, selection of
 // channels, softmax.
 #include "analysis/conv_shape.h"
-#include "loader/model.h"
 #include "gpu/layer_parts.h"
+#include "loader/model.h"
 
 namespace phonebit::engine::gpu {
 namespace {

@@ -13,7 +13,8 @@ namespace {
 
 /// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where the
 /// driver behind it does not.
-std::unique_ptr<Queue> create_queue(cl_context context, const ClDevice& device, cl_bitfield flags, Hint hint) {
+std::unique_ptr<Queue> create_queue(cl_context context, const ClDevice& device, cl_bitfield flags,
+                                    Hint hint) {
   cl_int status = CL_SUCCESS;
   const bool is_modern = device.version.rfind("OpenCL 1.", 0) != 0;
   if (is_modern && api().clCreateCommandQueueWithProperties != nullptr) {
@@ -131,7 +132,8 @@ std::unique_ptr<gpu::Program> Context::compile(const gpu::ProgramSource& source)
   return compile_program(get(), device_, source, build_options(source.language));
 }
 
-std::unique_ptr<gpu::Program> Context::load(const gpu::ProgramSource& source, const std::string& binary) const {
+std::unique_ptr<gpu::Program> Context::load(const gpu::ProgramSource& source,
+                                            const std::string& binary) const {
   return load_program(get(), device_, source, build_options(source.language), binary);
 }
 
@@ -217,7 +219,8 @@ std::unique_ptr<gpu::DeviceMemory> Context::part(const gpu::DeviceMemory& whole,
   return std::make_unique<Memory>(std::move(result));
 }
 
-std::unique_ptr<gpu::DeviceMemory> Context::image(size_t width, size_t height, const void* data, const char* what) const {
+std::unique_ptr<gpu::DeviceMemory> Context::image(size_t width, size_t height, const void* data,
+                                                  const char* what) const {
   if (!device_.has_images) fail(ErrorCode::device, "%s: %s has no images", what, device_.name.c_str());
   if (width > device_.image2d_max_width || height > device_.image2d_max_height)
     fail(ErrorCode::device, "%s: an image of %zux%zu is too large for %s, which allows %zux%zu", what, width,

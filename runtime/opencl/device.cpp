@@ -161,7 +161,7 @@ ClDevice describe_device(cl_device_id id) {
         static_cast<int>(10 * optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
                          optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
   const gpu::DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
-                             device.version, device.is_gpu,      compute_capability};
+                                  device.version, device.is_gpu,      compute_capability};
   device.vendor = gpu::vendor_of(names);
   device.keeps_programs = device.vendor == "pocl";
   device.has_overlapping_parts = device.vendor != "nvidia";

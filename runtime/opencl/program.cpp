@@ -28,7 +28,8 @@ class Program final : public gpu::Program {
     return api().clBuildProgram(program_.get(), 1, &device_.id, options_.c_str(), nullptr, nullptr);
   }
 
-  [[noreturn]] void fail_to_build(const gpu::ProgramSource& source, const char* function, cl_int status) const {
+  [[noreturn]] void fail_to_build(const gpu::ProgramSource& source, const char* function,
+                                  cl_int status) const {
     const std::string log = build_log();
     const std::string text =
         format_text("kernel %s: %s: %s (%d) on %s with options '%s'; build log:\n%s", source.kernel.c_str(),

@@ -95,15 +95,16 @@ void Queue::copy_to_image(const gpu::DeviceMemory& from, const gpu::DeviceMemory
   constexpr size_t kTexelBytes = 16;
   const size_t origin[3] = {0, first_row, 0}, region[3] = {width, rows, 1};
   NewEvent event(events);
-  event.keep(
-      api().clEnqueueCopyBufferToImage(get(), object_of(from), object_of(image),
-                                       first_row * width * kTexelBytes, origin, region, 0, nullptr, event.out()),
-      "clEnqueueCopyBufferToImage");
+  event.keep(api().clEnqueueCopyBufferToImage(get(), object_of(from), object_of(image),
+                                              first_row * width * kTexelBytes, origin, region, 0, nullptr,
+                                              event.out()),
+             "clEnqueueCopyBufferToImage");
 }
 
 // Whole rows are one run, whose pitch is its length: then an origin in rows need not be a whole number of pitches.
 
-void Queue::write(const gpu::DeviceMemory& to, const gpu::Region& region, const std::byte* host, bool must_wait) {
+void Queue::write(const gpu::DeviceMemory& to, const gpu::Region& region, const std::byte* host,
+                  bool must_wait) {
   const cl_bool waits = must_wait ? 1 : 0;
   if (region.runs == 1)
     return check(api().clEnqueueWriteBuffer(get(), object_of(to), waits, region.offset, region.run_bytes,
@@ -120,13 +121,15 @@ void Queue::read(const gpu::DeviceMemory& from, const gpu::Region& region, std::
   const cl_bool waits = must_wait ? 1 : 0;
   NewEvent event(events);
   if (region.runs == 1)
-    return event.keep(api().clEnqueueReadBuffer(get(), object_of(from), waits, region.offset, region.run_bytes,
-                                                host + region.offset, 0, nullptr, event.out()),
-                      "clEnqueueReadBuffer");
+    return event.keep(
+        api().clEnqueueReadBuffer(get(), object_of(from), waits, region.offset, region.run_bytes,
+                                  host + region.offset, 0, nullptr, event.out()),
+        "clEnqueueReadBuffer");
   const Rect rect(region);
-  event.keep(api().clEnqueueReadBufferRect(get(), object_of(from), waits, rect.origin, rect.origin, rect.region,
-                                           rect.pitch, 0, rect.pitch, 0, host, 0, nullptr, event.out()),
-             "clEnqueueReadBufferRect");
+  event.keep(
+      api().clEnqueueReadBufferRect(get(), object_of(from), waits, rect.origin, rect.origin, rect.region,
+                                    rect.pitch, 0, rect.pitch, 0, host, 0, nullptr, event.out()),
+      "clEnqueueReadBufferRect");
 }
 
 std::byte* Queue::map(const gpu::DeviceMemory& memory, MapUse use, size_t begin, size_t bytes, bool must_wait,
@@ -136,8 +139,8 @@ std::byte* Queue::map(const gpu::DeviceMemory& memory, MapUse use, size_t begin,
                                                    : CL_MAP_READ | CL_MAP_WRITE;
   NewEvent event(events);
   cl_int status = CL_SUCCESS;
-  void* const host = api().clEnqueueMapBuffer(get(), object_of(memory), must_wait ? 1 : 0, flags, begin, bytes,
-                                              0, nullptr, event.out(), &status);
+  void* const host = api().clEnqueueMapBuffer(get(), object_of(memory), must_wait ? 1 : 0, flags, begin,
+                                              bytes, 0, nullptr, event.out(), &status);
   event.keep(status, "clEnqueueMapBuffer");
   return static_cast<std::byte*>(host);
 }
@@ -149,7 +152,8 @@ void Queue::unmap(const gpu::DeviceMemory& memory, std::byte* address) {
 
 void Queue::mark(gpu::Events& events) {
   NewEvent event(&events);
-  event.keep(api().clEnqueueMarkerWithWaitList(get(), 0, nullptr, event.out()), "clEnqueueMarkerWithWaitList");
+  event.keep(api().clEnqueueMarkerWithWaitList(get(), 0, nullptr, event.out()),
+             "clEnqueueMarkerWithWaitList");
 }
 
 void Queue::wait_for(cl_event event) {

@@ -112,14 +112,14 @@ class QueueRecordings final : public gpu::Recording {
       if (status != CL_SUCCESS) return false;
       recordings_.push_back(recording);
     }
-    return api().clEnqueueNDRangeKernel(queue_.get(), object_of(kernel), size.dimensions, nullptr, size.global,
-                                        size.local, 0, nullptr, nullptr) == CL_SUCCESS;
+    return api().clEnqueueNDRangeKernel(queue_.get(), object_of(kernel), size.dimensions, nullptr,
+                                        size.global, size.local, 0, nullptr, nullptr) == CL_SUCCESS;
   }
   bool end() override { return recordings_.empty() || functions_.end(recordings_.back()) == CL_SUCCESS; }
   void enqueue() override {
     for (cl_recording const recording : recordings_)
-      check_replay(functions_.enqueue(to_, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr,
-                                      nullptr));
+      check_replay(functions_.enqueue(to_, recording, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr, 0,
+                                      nullptr, nullptr));
   }
 
  private:

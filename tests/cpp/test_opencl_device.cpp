@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "check_error.h"
-#include "loader/crc32.h"
 #include "gpu/program_cache.h"
+#include "loader/crc32.h"
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
 #include "opencl_device.h"
@@ -208,7 +208,7 @@ void recordings_replay(const std::shared_ptr<Context>& context) {
 void build_failures_are_explained(const std::shared_ptr<Context>& context) {
   ProgramCache cache(context, "");
   const std::vector<std::string> parts = {
-      "kernel scale",         "clBuildProgram", "CL_BUILD_PROGRAM_FAILURE (-11)",
+      "kernel scale",        "clBuildProgram", "CL_BUILD_PROGRAM_FAILURE (-11)",
       context->facts().name, "-cl-std=CL1.2",  "unknown_function_of_mine"};
   for (int round = 0; round < 2; ++round)
     check_error(ErrorCode::device, parts, "a build failure",
@@ -318,7 +318,8 @@ void threads_build_at_once(const std::shared_ptr<Context>& context) {
   ProgramCache another(context, folder.path());
   const auto work = [&](ProgramCache& cache) {
     for (int i = 0; i < 3; ++i) {
-      const std::unique_ptr<Kernel> kernel = cache.kernel("scale", source + "// text " + std::to_string(i) + "\n");
+      const std::unique_ptr<Kernel> kernel =
+          cache.kernel("scale", source + "// text " + std::to_string(i) + "\n");
       CHECK_MESSAGE(static_cast<bool>(kernel), "each thread gets its kernel");
     }
   };

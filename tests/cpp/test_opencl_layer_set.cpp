@@ -98,7 +98,8 @@ std::string text_of(const OutputPart& part) {
 struct TestDevice {
   std::shared_ptr<Context> context;
   ProgramCache programs;
-  explicit TestDevice(const opencl::ClDevice& device) : context(Context::create(device)), programs(context, "") {}
+  explicit TestDevice(const opencl::ClDevice& device)
+      : context(Context::create(device)), programs(context, "") {}
 };
 
 /// One layer, whole and in parts. `choice`: null for the tables'.

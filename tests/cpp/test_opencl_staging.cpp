@@ -36,8 +36,7 @@ TEST_CASE("what is uploaded comes back, in pieces and by several threads") {
       const size_t middle = bytes / 3;  // two parts, the first of them perhaps empty
       for (const auto& [begin, end] : {std::pair{size_t{0}, middle}, std::pair{middle, bytes}})
         if (begin < end)
-          CHECK(up.upload(context->queue(), *buffer, data.data(), begin, end, bytes, false, pool) ==
-                end);
+          CHECK(up.upload(context->queue(), *buffer, data.data(), begin, end, bytes, false, pool) == end);
       std::fill(data.begin(), data.end(), std::byte{0});  // it was read
       down.download(context->queue(), *buffer, bytes);
       down.take(back.data(), pool);

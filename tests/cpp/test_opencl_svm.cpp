@@ -96,10 +96,9 @@ TEST_CASE("shared virtual memory") {
     check_error(ErrorCode::device, {"no fine-grained"}, "a device without",
                 [&] { context->buffer(64, nullptr, "x", Device::Use::shared); });
   } else {
-    check_error(ErrorCode::device, {"too many"}, "more than there is",
-                [&] {
-                  context->buffer(std::numeric_limits<size_t>::max() / 2, nullptr, "x", Device::Use::shared);
-                });
+    check_error(ErrorCode::device, {"too many"}, "more than there is", [&] {
+      context->buffer(std::numeric_limits<size_t>::max() / 2, nullptr, "x", Device::Use::shared);
+    });
     if (device.has_svm_atomics) check_sync_points(context);
   }
   MESSAGE(device.name, ": shared virtual memory ",

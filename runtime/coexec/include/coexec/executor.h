@@ -107,7 +107,7 @@ class Executor {
   gpu::Queue* queue_;                      // of this pass
   gpu::Events events_;                     // of this pass's kernels, where they are of use
   std::vector<const gpu::Event*> points_;  // by the stage before which the CPU waits for it
-  int handed_ = -1;                       // the last stage whose results from the CPU are in the queue
+  int handed_ = -1;                        // the last stage whose results from the CPU are in the queue
 };
 
 }  // namespace phonebit::engine::coexec

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "loader/model.h"
 #include "gpu/device_facts.h"
+#include "loader/model.h"
 #include "types/options.h"
 
 namespace phonebit::engine::coexec {

@@ -26,8 +26,7 @@ class Synchronizer {
   /// begins when the CPU has finished `awaited` (-1: at once). `events` are kept until the next pass and
   /// receive more. `is_last`: whether the last of them is that of the last command. Returns what the CPU is to
   /// wait for, null where that is no event.
-  virtual const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events,
-                                          bool is_last) = 0;
+  virtual const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events, bool is_last) = 0;
   /// Whether points can be enqueued before the CPU has finished what they wait for.
   virtual bool can_run_ahead() const = 0;
   /// On the CPU: waits at its point until it may begin a stage. Throws Error(device).
@@ -40,7 +39,6 @@ class Synchronizer {
 
 /// `limit`: how long polling may take. Throws Error(device) where the device lacks what `kind` needs.
 std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, gpu::Device& device,
-                                                gpu::ProgramCache& programs,
-                                                std::chrono::milliseconds limit);
+                                                gpu::ProgramCache& programs, std::chrono::milliseconds limit);
 
 }  // namespace phonebit::engine::coexec

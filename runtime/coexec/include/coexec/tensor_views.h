@@ -9,8 +9,8 @@
 #include "coexec/schedule.h"
 #include "coexec/touches.h"
 #include "cpu/tensor_slots.h"
-#include "memory/aligned_buffer.h"
 #include "gpu/layer_set.h"
+#include "memory/aligned_buffer.h"
 #include "types/options.h"
 
 namespace phonebit::engine::coexec {
@@ -42,8 +42,8 @@ struct MappedMemory {
 /// network's inputs and outputs. The CPU computes with floats of its own: it converts what is handed over.
 class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
  public:
-  TensorViews(const loader::Model& model, const Schedule& schedule, gpu::Device& device,
-              Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget);
+  TensorViews(const loader::Model& model, const Schedule& schedule, gpu::Device& device, Precision precision,
+              Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget);
 
   /// Whether both processors' views are one memory.
   bool is_one(int tensor) const {
@@ -114,8 +114,8 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
   /// By root: whether both views may be one memory.
   std::vector<bool> find_ones(const Schedule& schedule, Sharing sharing) const;
   std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
-  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device,
-                Reuse reuse, analysis::MemoryBudget& budget);
+  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device, Reuse reuse,
+                analysis::MemoryBudget& budget);
   void add_mapping(const Wish& wish, const Schedule& schedule);
   static void make(Memory& memory, Kind kind, size_t bytes, gpu::Device& device);
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "kernel_types.h"
 #include "gpu/device.h"
+#include "kernel_types.h"
 #include "types/options.h"
 
 namespace phonebit::engine {
@@ -26,6 +26,7 @@ const cpu::Isa& choose_isa(const std::string& name);
 
 /// The caller's device, or the one that `device` names ("auto", "gpu", "gpu:1"); null where that is the CPU
 /// (empty, or "auto" without a GPU). `label` becomes its name. Throws Error(input) and Error(device).
-std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device, std::string* label);
+std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device,
+                                         std::string* label);
 
 }  // namespace phonebit::engine

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "analysis/tensor_homes.h"
-#include "memory/arena_plan.h"
 #include "gpu/device.h"
 #include "gpu/tensor_memory.h"
+#include "memory/arena_plan.h"
 #include "types/tensor.h"
 
 namespace phonebit::engine::gpu {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "analysis/memory_budget.h"
+#include "gpu/device.h"
 #include "gpu/device_storage.h"
 #include "gpu/layer_set.h"
-#include "gpu/device.h"
 #include "types/cancellation.h"
 #include "types/options.h"
 #include "types/tensor.h"

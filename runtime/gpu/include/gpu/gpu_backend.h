@@ -19,7 +19,7 @@ class GpuBackend final : public Backend, public GpuAbilities {
   /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". `pool` copies inputs and outputs. Throws
   /// Error(device).
   GpuBackend(const loader::Model& model, std::shared_ptr<Device> device, std::string label,
-                std::shared_ptr<threads::ThreadPool> pool, const Options& options);
+             std::shared_ptr<threads::ThreadPool> pool, const Options& options);
 
   bool checks_values(int batch) const override { return batch <= executor_.largest_batch(); }
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
@@ -63,7 +63,8 @@ class GpuBackend final : public Backend, public GpuAbilities {
   /// An input or output on its way between a caller and the device.
   struct Way {
     Way(std::shared_ptr<Device> device, Staging::Way way) : staging(std::move(device), way) {}
-    std::unique_ptr<DeviceMemory> own;  // on the device: an input's levels, or what other passes must not overwrite
+    std::unique_ptr<DeviceMemory>
+        own;  // on the device: an input's levels, or what other passes must not overwrite
     size_t own_bytes = 0;
     Staging staging;  // ends first: it may have mapped `own`
   };
@@ -94,8 +95,8 @@ class GpuBackend final : public Backend, public GpuAbilities {
   };
   /// Enqueues copies of all inputs on `queue`: to the network's own memory, or, for levels and where the lane
   /// `is_apart` from it, to the lane's. Throws Error(input) for values that are not finite.
-  void upload_inputs(Lane& lane, Queue& queue, const std::vector<InputBuffer>& inputs,
-                     const Piece& piece, bool is_apart);
+  void upload_inputs(Lane& lane, Queue& queue, const std::vector<InputBuffer>& inputs, const Piece& piece,
+                     bool is_apart);
   /// Enqueues what brings the inputs in the lane's memory to the network's.
   void enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, const Piece& piece, bool is_apart);
   /// Enters inputs and enqueues the first layer, some images at a time, so that it computes while the next ones

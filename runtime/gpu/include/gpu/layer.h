@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/device.h"
 #include "gpu/geometry.h"
 #include "gpu/kernel_library.h"
 #include "gpu/kernel_selection.h"
+#include "gpu/program_cache.h"
+#include "gpu/tensor_memory.h"
 #include "gpu/test_shape.h"
 #include "kernel_types.h"
 #include "loader/model.h"
-#include "gpu/device.h"
-#include "gpu/program_cache.h"
-#include "gpu/tensor_memory.h"
 
 namespace phonebit::engine::gpu {
 

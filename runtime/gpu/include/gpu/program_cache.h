@@ -36,7 +36,7 @@ class ProgramCache {
   /// The kernel `name` of a program text; a new kernel object for each call (arguments are state), programs
   /// are shared. Throws as Device::compile.
   std::unique_ptr<Kernel> kernel(const std::string& name, const std::string& text,
-                           Language language = Language::core);
+                                 Language language = Language::core);
   /// A text that kernel() was called with, as the cache keeps it: valid while the cache lives.
   std::string_view kept(const std::string& text) const;
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "gpu/binary_store.h"
-#include "gpu/kernel_choice.h"
 #include "gpu/device.h"
+#include "gpu/kernel_choice.h"
 #include "gpu/program_cache.h"
 #include "types/device.h"
 #include "types/options.h"

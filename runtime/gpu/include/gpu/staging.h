@@ -49,6 +49,7 @@ class Staging {
 
 /// Reads the first `bytes` of a buffer; where it holds halves, into twice as many of floats. Where it need not
 /// wait, `data` is valid when the queue has come so far.
-void read_buffer(Queue& queue, const DeviceMemory& from, size_t bytes, bool is_half, bool must_wait, void* data);
+void read_buffer(Queue& queue, const DeviceMemory& from, size_t bytes, bool is_half, bool must_wait,
+                 void* data);
 
 }  // namespace phonebit::engine::gpu
