@@ -72,9 +72,8 @@ def test_the_commands_to_try_next_run(document: Any, tmp_path: Path) -> None:
 
 def test_the_images_are_the_first_two_of_each_class() -> None:
     """As the test set has them: none is chosen for what the network makes of it."""
-    with model_folder() as folder:
-        labels = (folder / "labels.txt").read_text().split()
-        images = sorted((folder / "images").glob("*.png"))
+    labels = (model_folder() / "labels.txt").read_text().split()
+    images = sorted((model_folder() / "images").glob("*.png"))
     assert Counter(map(true_label, images)) == dict.fromkeys(labels, 2)
     if not dataset.DEFAULT_DIR.is_dir():
         pytest.skip(f"{dataset.DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -63,7 +60,8 @@ def demo(
     """Convert the included Larq network and classify the included images."""
     from phonebit.network import Network
 
-    with model_folder() as folder, tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
+    folder = model_folder()
+    with tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
         target = Path(scratch) / "fashion_mnist.pbit"
         with progress("converting the Larq checkpoint", None, quiet=as_json):
             report, seconds = convert_demo(folder, target)
@@ -81,26 +79,22 @@ def demo(
             _print(output(), network, result)
 
 
-@contextmanager
-def model_folder() -> Iterator[Path]:
+def model_folder() -> Path:
     """The folder with the shipped checkpoint, labels and images.
 
     Raises:
         ModelFormatError: if this installation lacks it.
     """
-    installed = files("phonebit").joinpath("models", "fashion_mnist")
-    if installed.joinpath(CHECKPOINT).is_file():
-        with as_file(installed) as folder:
-            yield folder
-        return
-    checkout = Path(__file__).resolve().parents[2] / "models" / "fashion_mnist"  # editable install
-    if not (checkout / CHECKPOINT).is_file():
+    from .. import models
+
+    folder = Path(models.__file__).parent / "fashion_mnist"
+    if not (folder / CHECKPOINT).is_file():
         raise ModelFormatError(
             "the demo's checkpoint is not part of this installation",
-            where=str(installed),
+            where=str(folder),
             hint="install phonebit again with `pip install .`",
         )
-    yield checkout
+    return folder
 
 
 def true_label(image: Path) -> str:

@@ -129,7 +129,8 @@ def _demo_runs(here: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any
     isas = [f"cpu:{isa['name']}" for isa in here["isas"] if isa["supported"]]
     devices = [*reversed(isas), *(device["device"] for device in here["opencl"])]
     expected, origin = None, ""
-    with model_folder() as folder, tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
+    folder = model_folder()
+    with tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
         file = Path(scratch) / "demo.pbit"
         convert_demo(folder, file)
         for device in devices:

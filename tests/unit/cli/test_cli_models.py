@@ -51,9 +51,8 @@ def test_a_trained_network_is_written_with_preprocessing_and_labels(
     assert info.name in network.preprocessing
     assert network.labels == LABELS
     if not network.detection:
-        with model_folder() as folder:
-            images = sorted((folder / "images").glob("*.png"))
-            document = cli("run", f"{name}.pbit", "--device", "cpu", "--json", *images).document
+        images = sorted((model_folder() / "images").glob("*.png"))
+        document = cli("run", f"{name}.pbit", "--device", "cpu", "--json", *images).document
         best = [image["top"][0]["label"] for image in document["results"]]
         assert sum(map(str.__eq__, best, map(true_label, images))) >= 17
 

@@ -101,7 +101,7 @@ class Roles:
     more: tuple[str, ...] = ()
 
 
-IMAGE = ("input_range", "mean", "std", "color", "resize", "interpolation")
+IMAGE = ("range", "mean", "std", "color", "resize", "interpolation")
 PHONE = {"adb": "--adb", "tools": "--tools"}
 COMMANDS = {
     "convert": Roles(
@@ -161,7 +161,7 @@ COMMANDS = {
         texts=("device", "cores", "energy_source", "library_path", "phone_name", "serial"),
     ),
     "android collect": Roles(
-        PHONE, {"samples": "-o"}, {"orders": "--orders"}, texts=("threads", "cores", "serial")
+        PHONE, {"output_path": "-o"}, {"orders": "--orders"}, texts=("threads", "cores", "serial")
     ),
 }  # fmt: skip
 PAIRS = [
