@@ -85,7 +85,7 @@ def model_folder() -> Path:
     Raises:
         ModelFormatError: if this installation lacks it.
     """
-    from .. import models
+    from phonebit import models
 
     folder = Path(models.__file__).parent / "fashion_mnist"
     if not (folder / CHECKPOINT).is_file():
