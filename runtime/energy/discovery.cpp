@@ -20,7 +20,11 @@ std::vector<Finding> discover(const std::string& root) {
 #if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)  // no other processors have it
   findings.push_back(look("rapl", find_rapl, root));
 #endif
+#ifdef PHONEBIT_FOR_PHONES
+  findings.push_back({"ina", {}, "boards such as Jetson have it, and no phone"});
+#else
   findings.push_back(look("ina", find_ina, root));
+#endif
   findings.push_back(look("odpm", find_odpm, root));
   findings.push_back(look("battery", find_battery, root));
   return findings;

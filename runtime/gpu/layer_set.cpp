@@ -179,24 +179,21 @@ void LayerSet::set_arguments(size_t index) {
         return kernel.bind(position, entry.bound.end_channel);
     }
   };
-  naming_layer(index, [&] {
+  try {
     for (const Launch& launch : entry.layer.launches) {
       unsigned position = 0;
       launch.kernel->bind(position++, entry.bound.first_pixel);
       launch.kernel->bind(position++, entry.bound.end_pixel);
       for (const Argument& argument : launch.arguments) bind(*launch.kernel, position++, argument);
     }
-  });
+  } catch (const Error& error) {
+    fail_in_layer(index, error);
+  }
 }
 
-template <class Body>
-void LayerSet::naming_layer(size_t index, const Body& body) const {
-  try {
-    body();
-  } catch (const Error& error) {
-    throw Error(error.code(), format_text("layer '%s', kernel %s: %s", model_.ops[index].name.c_str(),
-                                          entries_[index].layer.kernel.c_str(), error.what()));
-  }
+void LayerSet::fail_in_layer(size_t index, const Error& error) const {
+  fail(error.code(), "layer '%s', kernel %s: %s", model_.ops[index].name.c_str(),
+       entries_[index].layer.kernel.c_str(), error.what());
 }
 
 WorkSize LayerSet::work_size(size_t index, size_t launch) const {
@@ -209,13 +206,15 @@ void LayerSet::enqueue(size_t index, Queue& queue, Events* events) const {
   const Entry& entry = entries_[index];
   const Layer& layer = entry.layer;
   const Range& bound = entry.bound;
-  naming_layer(index, [&] {
+  try {
     if (layer.image_of >= 0 && bound.end_row > bound.first_row)
       queue.copy_to_image(memory_.memory(layer.image_of), *entry.image, layer.image_width, bound.first_row,
                           bound.end_row - bound.first_row, events);
     for (size_t i = 0; i < entry.global.size(); ++i)
       queue.launch(*layer.launches[i].kernel, work_size(index, i), events);
-  });
+  } catch (const Error& error) {
+    fail_in_layer(index, error);
+  }
 }
 
 bool LayerSet::record(size_t index, Recording& recording) const {

@@ -65,13 +65,9 @@ void copy_to_memory(std::byte* to, const std::byte* from, size_t bytes) {
 /// The first error of several threads, of which none may throw.
 class FirstError {
  public:
-  template <class Body>
-  void guard(const Body& body) {
-    try {
-      body();
-    } catch (...) {
-      if (!is_set_.exchange(true)) error_ = std::current_exception();
-    }
+  /// In a handler.
+  void keep() {
+    if (!is_set_.exchange(true)) error_ = std::current_exception();
   }
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
@@ -100,16 +96,14 @@ void read_buffer(Queue& queue, const DeviceMemory& from, size_t bytes, bool is_h
 Staging::Staging(std::shared_ptr<Device> device, Way way) : device_(std::move(device)), way_(way) {}
 
 Staging::~Staging() {
-  FirstError ignored;
-  ignored.guard([&] {
+  try {
     for (const std::unique_ptr<Event>& event : arrived_) event->wait();
-  });
-  ignored.guard([&] {
     if (memory_)
       device_->queue().unmap(*memory_, host_);
     else if (!arrived_.empty())
       queue_->unmap(*from_, host_);
-  });
+  } catch (const Error&) {  // the device has failed, which others are told
+  }
 }
 
 /// The memory stays mapped: the host writes and reads it while copies use its address.
@@ -156,7 +150,11 @@ size_t Staging::upload(Queue& queue, const DeviceMemory& to, const std::byte* da
     const int shares_here = std::min(shares - piece * kSharesOfPiece, kSharesOfPiece);
     if (++copied[static_cast<size_t>(piece)] < shares_here) return;
     const size_t from = piece_begin(piece), piece_bytes = std::min(end - begin - from, kPieceBytes);
-    error.guard([&] { queue.write(to, Region::of_bytes(begin + from, piece_bytes), host_, false); });
+    try {
+      queue.write(to, Region::of_bytes(begin + from, piece_bytes), host_, false);
+    } catch (const Error&) {
+      error.keep();
+    }
   });
   if (is_mapped) queue.unmap(to, host_);
   error.rethrow();
@@ -180,15 +178,24 @@ void Staging::download(Queue& queue, const DeviceMemory& from, size_t bytes) {
 
 void Staging::take(std::byte* data, threads::ThreadPool& pool) {
   FirstError error;
-  pool.parallel_for(pieces_of(bytes_), [&](int piece) {
-    const size_t begin = piece_begin(piece);
-    error.guard([&] {
-      arrived_[is_mapped_way(way_) ? 0 : static_cast<size_t>(piece)]->wait();
-      std::memcpy(data + begin, host_ + begin, std::min(bytes_ - begin, kPieceBytes));
+  const auto await = [&](size_t piece) {
+    try {
+      arrived_[piece]->wait();
+      return true;
+    } catch (const Error&) {
+      error.keep();
+      return false;
+    }
+  };
+  const bool is_mapped = is_mapped_way(way_), is_there = !is_mapped || await(0);
+  if (is_there)
+    pool.parallel_for(pieces_of(bytes_), [&](int piece) {
+      const size_t begin = piece_begin(piece);
+      if (is_mapped_way(way_) || await(static_cast<size_t>(piece)))
+        std::memcpy(data + begin, host_ + begin, std::min(bytes_ - begin, kPieceBytes));
     });
-  });
   arrived_.clear();
-  if (is_mapped_way(way_)) queue_->unmap(*from_, host_);
+  if (is_mapped) queue_->unmap(*from_, host_);
   error.rethrow();
 }
 

@@ -29,18 +29,25 @@ std::string platform_text(cl_platform_id platform, cl_uint name) {
   return text;
 }
 
+/// False where the device does not know the name, which older versions and other vendors do not.
+bool read_info(cl_device_id device, cl_uint name, size_t bytes, void* value, bool is_optional) {
+  const cl_int status = api().clGetDeviceInfo(device, name, bytes, value, nullptr);
+  if (!is_optional) check(status, "clGetDeviceInfo");
+  return status == CL_SUCCESS;
+}
+
 template <class T>
 T device_info(cl_device_id device, cl_uint name) {
   T value{};
-  check(api().clGetDeviceInfo(device, name, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  read_info(device, name, sizeof value, &value, false);
   return value;
 }
 
-/// For what older versions and other vendors do not know: 0 then.
+/// 0 where the device does not know it.
 template <class T>
 T optional_info(cl_device_id device, cl_uint name) {
   T value{};
-  return api().clGetDeviceInfo(device, name, sizeof value, &value, nullptr) == CL_SUCCESS ? value : T{};
+  return read_info(device, name, sizeof value, &value, true) ? value : T{};
 }
 
 bool has_extension(const std::string& extensions, const std::string& name) {
@@ -110,28 +117,22 @@ std::vector<cl_device_id> platform_devices(cl_platform_id platform) {
 }
 
 std::vector<ClDevice> find_devices() {
-  std::vector<ClDevice> found;
+  std::vector<ClDevice> gpus, others, simulators;
   for (const cl_platform_id platform : platforms()) {
     for (const cl_device_id id : platform_devices(platform)) {
       try {
         ClDevice device = describe_device(id);
-        if (is_usable(device)) found.push_back(std::move(device));
+        if (!is_usable(device)) continue;
+        const bool is_simulator = device.platform_name.find("Oclgrind") != std::string::npos;
+        (is_simulator ? simulators : device.is_gpu ? gpus : others).push_back(std::move(device));
       } catch (const Error&) {
-        // A driver that cannot even describe its device; the others serve.
+        // A driver that cannot even describe its device; the others can.
       }
     }
   }
-  const auto rank = [](const ClDevice& device) {
-    const bool is_simulator = device.platform_name.find("Oclgrind") != std::string::npos;
-    return is_simulator ? 2 : device.is_gpu ? 0 : 1;
-  };
-  std::vector<ClDevice> ordered;
-  for (const int wanted : {0, 1, 2}) {
-    for (const ClDevice& device : found) {
-      if (rank(device) == wanted) ordered.push_back(device);
-    }
-  }
-  return ordered;
+  for (std::vector<ClDevice>* const more : {&others, &simulators})
+    for (ClDevice& device : *more) gpus.push_back(std::move(device));
+  return gpus;
 }
 
 }  // namespace

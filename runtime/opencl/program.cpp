@@ -19,7 +19,7 @@ class Program final : public gpu::Program {
     cl_int status = CL_SUCCESS;
     Handle<cl_kernel> kernel(api().clCreateKernel(program_.get(), source.kernel.c_str(), &status));
     if (status != CL_SUCCESS) fail_to_build(source, "clCreateKernel", status);
-    return std::make_unique<Kernel>(std::move(kernel), device_.id, source.kernel);
+    return std::make_unique<Kernel>(std::move(kernel), device_.id);
   }
 
   std::string binary() const override;
@@ -85,22 +85,20 @@ std::string Program::binary() const {
 
 void Kernel::set(unsigned position, size_t bytes, const void* value) {
   const cl_int status = api().clSetKernelArg(get(), position, bytes, value);
-  if (status != CL_SUCCESS)
-    check(status, "clSetKernelArg", format_text("argument %u of %s", position, name_.c_str()).c_str());
+  if (status != CL_SUCCESS) check(status, "clSetKernelArg", format_text("argument %u", position).c_str());
 }
 
 void Kernel::bind(unsigned position, const gpu::DeviceMemory& memory) {
   const cl_mem object = object_of(memory);
   if (memory.address() == nullptr) return set(position, sizeof object, &object);
-  check(api().clSetKernelArgSVMPointer(get(), position, memory.address()), "clSetKernelArgSVMPointer",
-        name_.c_str());
+  check(api().clSetKernelArgSVMPointer(get(), position, memory.address()), "clSetKernelArgSVMPointer");
 }
 
 size_t Kernel::max_group_size() const {
   size_t most = 0;
   check(
       api().clGetKernelWorkGroupInfo(get(), device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
-      "clGetKernelWorkGroupInfo", name_.c_str());
+      "clGetKernelWorkGroupInfo");
   return most;
 }
 

@@ -89,9 +89,8 @@ class LayerSet {
   void reserve_scratch(size_t bytes);
   void set_arguments(size_t index);
   WorkSize work_size(size_t index, size_t launch) const;
-  /// Runs body, whose errors then say which layer they concern.
-  template <class Body>
-  void naming_layer(size_t index, const Body& body) const;
+  /// Throws the error again, saying which layer it concerns.
+  [[noreturn]] void fail_in_layer(size_t index, const Error& error) const;
 
   const loader::Model& model_;
   std::shared_ptr<Device> device_;

@@ -11,9 +11,7 @@ namespace phonebit::engine::opencl {
 
 class Kernel final : public gpu::Kernel {
  public:
-  /// `name`: for errors.
-  Kernel(Handle<cl_kernel> owned, cl_device_id device, std::string name)
-      : kernel_(std::move(owned)), device_(device), name_(std::move(name)) {}
+  Kernel(Handle<cl_kernel> owned, cl_device_id device) : kernel_(std::move(owned)), device_(device) {}
 
   cl_kernel get() const { return kernel_.get(); }
   void bind(unsigned position, int value) override { set(position, sizeof value, &value); }
@@ -25,7 +23,6 @@ class Kernel final : public gpu::Kernel {
 
   Handle<cl_kernel> kernel_;
   cl_device_id device_;
-  std::string name_;
 };
 
 inline cl_kernel object_of(const gpu::Kernel& kernel) { return static_cast<const Kernel&>(kernel).get(); }
