@@ -238,8 +238,8 @@ void define_network(py::module_& module) {
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)
-      .def_property_readonly("opencl_context",
-                             [](const Network& n) { return reinterpret_cast<uintptr_t>(n.handles().context); })
+      .def_property_readonly(
+          "opencl_context", [](const Network& n) { return reinterpret_cast<uintptr_t>(n.handles().context); })
       .def_property_readonly("opencl_queue",
                              [](const Network& n) { return reinterpret_cast<uintptr_t>(n.handles().queue); })
       .def("forward_on_device", &forward_on_device, py::arg("inputs"), py::arg("outputs"), py::arg("batch"))

@@ -75,8 +75,11 @@ struct RecordedQueue final : Queue {
       text += " " + std::to_string(size.global[i]) + "/" + std::to_string(size.local[i]);
     note(text, events);
   }
-  void copy(const DeviceMemory&, size_t, const DeviceMemory&, size_t, size_t) override { note("copy", nullptr); }
-  void copy_to_image(const DeviceMemory&, const DeviceMemory&, size_t, size_t, size_t, Events* events) override {
+  void copy(const DeviceMemory&, size_t, const DeviceMemory&, size_t, size_t) override {
+    note("copy", nullptr);
+  }
+  void copy_to_image(const DeviceMemory&, const DeviceMemory&, size_t, size_t, size_t,
+                     Events* events) override {
     note("copy to image", events);
   }
   void write(const DeviceMemory& to, const Region& region, const std::byte* host, bool) override {

@@ -90,7 +90,7 @@ def test_devices_shows_capabilities_and_kernels(cli: Cli, monkeypatch: pytest.Mo
     for text in (
         "gpu:0  Imaginary [GPU]  in use", "gpu:1  Other\n", "imaginary/unknown", "has images",
         "lacks command buffer", "binary_conv2d window", "bconv2d_tiled TILE_PIXELS=2", "8.00 GB",
-        "12 compute units at 900 MHz", "serves device cpu",
+        "12 compute units at 900 MHz", "in use device cpu",
     ):  # fmt: skip
         assert text in done.out
     document = cli("devices", "--json").document
