@@ -174,7 +174,7 @@ PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer,
   defines.set("OUT_C", shape.out_c);
   defines.set("OUT_W", shape.out_w);
   defines.set("OUT_WORDS", cpu::words(shape.out_c));
-  defines.set("CHANNEL_UNIT", channel_unit(layer.makes_bits));
+  defines.set("CHANNEL_UNIT", channel_unit(layer.makes_bits, shape.out_c));
   defines.set("WINDOW_WORDS", cpu::words(shape.kernel_h * shape.kernel_w * (shape.in_c / layer.groups)));
   for (const Tunable& tunable : tunables(kernel)) {
     const char* const name = tunable.name.c_str();

@@ -46,7 +46,10 @@ class Geometry {
 /// computes all channels always.
 int channel_grain(const KernelChoice& choice);
 
-/// `CHANNEL_UNIT` of `@geometry`: where work-items share words of packed bits, a pixel has as many as fill them.
-constexpr int channel_unit(bool shares_words) { return shares_words ? 32 : 1; }
+/// `CHANNEL_UNIT` of `@geometry`: where work-items share words of packed bits, a pixel has as many as fill them, or
+/// one word's channels, up to a power of two (WORD_CHANNELS of common/channels.clh).
+constexpr int channel_unit(bool shares_words, int channels) {
+  return !shares_words ? 1 : channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4;
+}
 
 }  // namespace phonebit::engine::gpu
