@@ -72,7 +72,7 @@ def test_unknown_layers_and_other_devices_are_refused(cli: Cli, gpu: str, u8_fil
     for wrong in ("no_such_layer", str(len(network.layers)), "-1"):
         refused = cli.refused("kernels", "show", "--device", gpu, "--", u8_file, wrong)
         assert "no such layer" in refused and network.layers[0].name in refused
-    with pytest.raises(InputError, match="needs a network on .gpu."):
+    with pytest.raises(InputError, match=r"needs a network on .gpu."):
         network.programs(0)
 
 
