@@ -199,7 +199,8 @@ LayerBuilder::LayerBuilder(const BuildContext& build, const Op& op, SinkUse use)
       sink_(use == with_sink ? make_sink(build, op) : Sink{}),
       defines_(geometry_defines(build.model, op)) {
   for (const auto& [name, value] : sink_.defines.all()) defines_.set(name.c_str(), value);
-  set_size("CHANNEL_UNIT", channel_unit(op.record.bits_output >= 0 && !build.has_channel_parts, shape_.out_c));
+  set_size("CHANNEL_UNIT",
+           channel_unit(op.record.bits_output >= 0 && !build.has_channel_parts, shape_.out_c));
 }
 
 Argument LayerBuilder::upload(const void* data, size_t bytes, const char* what) {
