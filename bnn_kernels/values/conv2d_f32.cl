@@ -122,6 +122,8 @@ __kernel void conv2d_f32(
 #endif
       }
 #if IN_C % 4 != 0
+      // At most 3 steps. As a loop it would be one of four in each other, which clspv does not structure validly.
+#pragma unroll
       for (int c = IN_C / 4 * 4; c < IN_C; c++) {
         float x[TILE_PIXELS];
 #pragma unroll
