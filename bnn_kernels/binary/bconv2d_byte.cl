@@ -6,7 +6,7 @@
 // @channels 8
 // @tune     GRANULARITY {8,16,32,64,128,256,512,1024} = 32   bits per load
 // @tune     COMPARE {0,1} = 0   0: the sign of gamma is folded into weights and limits; 1: PhoneBit's Karnaugh form
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items over the pixels of a group; four times as many share its words of bits
+// @tune     GROUP_SIZE {16,32,64} = 64   work-items over the pixels of a group; four times as many share its words of bits
 // @requires GROUPS = 1; GRANULARITY divides 32 * IN_WORDS; COMPARE 1: THRESHOLD, IN_C <= 256 (VI-B)
 // @ref      BINARY_CONV2D   @source PhoneBit V-A (granularity), VI-B fig. 4 (byte), VI-C eq. 9 (comparison)
 //

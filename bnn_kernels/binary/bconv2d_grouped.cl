@@ -4,7 +4,7 @@
 // @weights  canonical
 // @geometry global = (roundup(pixels, GROUP_SIZE), ceil(channels / 32) * 4), local = (GROUP_SIZE, 4)
 // @channels 8
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items over the pixels of a group; four times as many share its words of bits
+// @tune     GROUP_SIZE {16,32,64} = 64   work-items over the pixels of a group; four times as many share its words of bits
 // @ref      BINARY_CONV2D   @source own
 //
 // A work-item computes 8 filters of one pixel, one after the other. A padded tap of a group reads as PAD_BITS in the
