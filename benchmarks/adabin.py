@@ -60,10 +60,10 @@ def main() -> None:
     """Counts and writes."""
     parser = parser_of(__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--pictures", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--pictures", dest="images", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--json", type=Path, default=RESULTS / "accuracy_adabin.json")
     options = parser.parse_args()
-    levels, labels = images(options.pictures)
+    levels, labels = images(options.images)
     networks = []
     with tempfile.TemporaryDirectory() as folder:
         for weights, precision in PRECISIONS.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from phonebit.errors import InputError
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.text_files import DAMAGED, MAX_RECORD_BYTES, parse_json, read_text
 
 Document = Mapping[str, Any]
 MEASURED: Final = (
@@ -101,7 +101,7 @@ def _row(name: str, a: Any, b: Any) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> Document:
-    document = parse_json(read_text(path, "a result", MOST_RECORD_BYTES), str(path))
+    document = parse_json(read_text(path, "a result", MAX_RECORD_BYTES), str(path))
     return document if isinstance(document, dict) else {}
 
 

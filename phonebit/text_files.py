@@ -18,7 +18,7 @@ from phonebit.errors import InputError
 
 MAX_BYTES: Final = 16 << 20
 """Of settings, labels and profiles."""
-MOST_RECORD_BYTES: Final = 256 << 20
+MAX_RECORD_BYTES: Final = 256 << 20
 """Of files of measurements, which may hold a million lines."""
 DAMAGED: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """What reading fields of a parsed document raises where it is not what it should be."""

@@ -74,7 +74,7 @@ def hasty_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(engines, "TURNS", 1)
     monkeypatch.setattr(measuring, "REPEATS", 1)
-    monkeypatch.setattr(measuring, "PATIENCE_S", 0)
+    monkeypatch.setattr(measuring, "QUIET_LIMIT_S", 0)
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,7 @@
 
 One run of a network has all of them: times of both processors, of CoDL's plan, of its plan without
 chains and of those that cut by rows or by channels only (figures 15 and 18); which layers are cut
-how, and how long chains are (17 and 19); what a pass takes beyond its stages with chains and
+how, and how long chains are (17 and 19); what an inference takes beyond its stages with chains and
 without (20); energy, where the machine has a source for it (21), and memory of activations (22).
 """
 
@@ -41,7 +41,7 @@ WAYS: Final = {
     "channels": replace(CODL, chains=False, dimensions=(Placement.CHANNELS,)),
 }
 TIMES_SHARE: Final = 0.6
-"""Of the budget, for whole passes; the rest is for what else is measured."""
+"""Of the budget, for whole inferences; the rest is for what else is measured."""
 ENERGY_S: Final = 1.0
 TURNS: Final = 25
 """Passes of each plan whose stages are timed."""

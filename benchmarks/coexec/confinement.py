@@ -65,12 +65,12 @@ def check_threads(
 @contextmanager
 def busy(network: Network) -> Iterator[None]:
     """A network that runs over and over meanwhile."""
-    picture = random_inputs(network.inputs, 1)
+    image = random_inputs(network.inputs, 1)
     done = threading.Event()
 
     def work() -> None:
         while not done.is_set():
-            network.forward(picture)
+            network.forward(image)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -89,19 +89,19 @@ def interference(bench: Bench) -> dict[str, float]:
     """
     path, place = layer_files.stored_layer(REFERENCE, bench.networks)
     networks = bench.alone(path)
-    picture = random_inputs(networks["cpu"].inputs, 1)
+    image = random_inputs(networks["cpu"].inputs, 1)
     alone: dict[str, list[float]] = {"cpu": [], "gpu": []}
     together: dict[str, list[float]] = {"cpu": [], "gpu": []}
     for _ in range(2 if bench.smoke else ROUNDS):
         for side, other in (("cpu", "gpu"), ("gpu", "cpu")):
-            alone[side].append(networks[side].profile(picture, 3)[place].latency_ms)
+            alone[side].append(networks[side].profile(image, 3)[place].latency_ms)
             with busy(networks[other]):
-                together[side].append(networks[side].profile(picture, 3)[place].latency_ms)
+                together[side].append(networks[side].profile(image, 3)[place].latency_ms)
     return {side: median(together[side]) / median(alone[side]) for side in alone}
 
 
 def balance(bench: Bench) -> dict[str, Any]:
-    """Giga multiply-accumulates a second of either side on the reference layer."""
+    """Giga multiply-accumulates per second of either side on the reference layer."""
     layer = layer_files.MeasuredLayer(bench, REFERENCE)
     alone = {"cpu_gmacs": 0, "gpu_gmacs": layer.channels}
     times = in_turns(layer, alone.values(), repeats=3 if bench.smoke else 15, rounds=3)
@@ -117,8 +117,8 @@ def measure(bench: Bench) -> dict[str, Any]:
     slowed = interference(bench)
     for side, cores in (("gpu", gpu), ("cpu", cpu)):
         speed = f"{speeds[f'{side}_gmacs']:.0f} GMAC/s on {name_of(REFERENCE)}"
-        beside = f"{slowed[side]:.2f} times as long beside the other side"
-        print(f"{side.upper()}: cores {cores}, {speed}, {beside}")
+        meanwhile = f"{slowed[side]:.2f} times as long with the other side"
+        print(f"{side.upper()}: cores {cores}, {speed}, {meanwhile}")
     return {
         "gpu_cores": gpu,
         "cpu_cores": cpu,

@@ -87,15 +87,15 @@ class Bench:
     ) -> _runtime.Network:
         """What measures a network's layers, or passes by a plan, on both processors.
 
-        Without ``threads``, the CPU has one a core; ``options`` are those of ``Network.load``.
+        Without ``threads``, the CPU has one per core; ``options`` are those of ``Network.load``.
         """
         options["threads"] = threads or self.testbed.cpu_cores
         return open_measuring_engine(path, self.both, cast(EngineOptions, options), plan)
 
     def compete(self, networks: Mapping[str, Network], share: float = 1) -> Record:
         """Times networks in turns, undisturbed, for a share of what is left of the budget."""
-        picture = random_inputs(networks["cpu"].inputs, 1)
-        calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+        image = random_inputs(networks["cpu"].inputs, 1)
+        calls = {key: partial(network.forward, image) for key, network in networks.items()}
         probe = NoiseProbe(*open_probe(self.both, EngineOptions(threads=self.testbed.cpu_cores)))
         return compete(calls, probe, Budget(0 if self.smoke else self.budget.left_s * share))
 

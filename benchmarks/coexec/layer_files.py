@@ -96,7 +96,7 @@ class MeasuredLayer:
         self.height, self.channels = layer.out_h, layer.out_c
 
     def channels_split(self, gpu_channels: int, repeats: int) -> LayerTimes:
-        """The least of some runs; the GPU computes the first channels; 0 or all: one side alone."""
+        """Minimum of some runs; the GPU computes the first channels; 0 or all: one side alone."""
         gpu = OutputPart(0, self.height, 0, gpu_channels) if gpu_channels else None
         rest = OutputPart(0, self.height, gpu_channels, self.channels)
         cpu = rest if gpu_channels < self.channels else None

@@ -1,4 +1,4 @@
-"""Single layers: cuts by predictors beside an exhaustive search; Fine-Grained, table 2.
+"""Single layers: cuts by predictors and an exhaustive search; Fine-Grained, table 2.
 
     python -m benchmarks.coexec.layers --testbed g1c1-avx2 --budget-s 600
 
@@ -25,20 +25,20 @@ from phonebit.planner.predict.layer_shape import LayerShape
 THREADS: Final = 3
 """At most, as in the paper."""
 GRAIN: Final = 8
-MOST_CUTS: Final = 128
+MAX_CUTS: Final = 128
 """Of a search; wider layers are searched in larger steps."""
 FINALISTS: Final = 3
 SEARCH_REPEATS: Final = 2
 FINAL_REPEATS: Final = 3
 FINAL_ROUNDS: Final = 7
-MOST_LAYERS: Final = 60
+MAX_LAYERS: Final = 60
 METHODS: Final = ("finegrained", "codl", "ulayer")
 
 
 def search(layer: MeasuredLayer) -> dict[int, float]:
     """Microseconds by channels of the GPU, for a grid of cuts."""
     cuts = layer.channels // GRAIN
-    step = GRAIN * -(-cuts // MOST_CUTS)
+    step = GRAIN * -(-cuts // MAX_CUTS)
     return {
         channels: layer.channels_split(channels, SEARCH_REPEATS).total_us
         for channels in range(step, layer.channels, step)
@@ -77,7 +77,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     failures: dict[str, str] = {}
     longest_s = 0.0
-    cases = islice(layer_files.draw(SEED), 2 if bench.smoke else MOST_LAYERS)
+    cases = islice(layer_files.draw(SEED), 2 if bench.smoke else MAX_LAYERS)
     for number, case in enumerate(cases):
         if number >= 2 and bench.budget.left_s < longest_s:
             break

@@ -40,10 +40,10 @@ LAYERS_SHARE: Final = 0.2
 
 def check_equal(networks: Mapping[str, Network], name: str) -> None:
     """Raises VerificationError where a network gives other results than the one on the CPU."""
-    picture = random_inputs(networks["cpu"].inputs, 1)
-    expected = networks["cpu"].forward(picture)
+    image = random_inputs(networks["cpu"].inputs, 1)
+    expected = networks["cpu"].forward(image)
     for way, network in networks.items():
-        found = network.forward(picture)
+        found = network.forward(image)
         if differ := sum(int(np.sum(y != found[key])) for key, y in expected.items()):
             raise VerificationError(
                 "a plan changes the result",
@@ -86,18 +86,18 @@ def planned_network(
     }
     if variant.is_tried:
         network = bench.load(output)
-        return network, planned, facts | {"is_tried": True, "trial": trial_of(network, output)}
+        return network, planned, facts | {"is_tried": True, "trial": selection_of(network, output)}
     network = bench.load(path, plan=planned.plan, precision=variant.precision)
     return network, planned, facts
 
 
-def trial_of(network: Network, path: Path) -> Any:
-    """What the trial of the file's own plan found, now or before."""
+def selection_of(network: Network, path: Path) -> Any:
+    """What auto-selection found of the file's own plan, now or before."""
     if not (network.coexec["is_on_trial"] or network.coexec["cpu_ms"]):
         raise TestbedError(f"{path}: the plan is not on trial")
-    picture = random_inputs(network.inputs, 1)
+    image = random_inputs(network.inputs, 1)
     while network.coexec["is_on_trial"]:
-        network.forward(picture)
+        network.forward(image)
     return network.coexec
 
 

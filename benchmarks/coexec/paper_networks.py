@@ -1,7 +1,7 @@
 """Networks of the co-execution papers that the package does not have, made binary.
 
 Fine-Grained's table 3 has ResNet-34 and Inception-v3. Here ResNet-34 is Bi-Real-18 with as many
-blocks; Inception-v3 has binary units (batch normalization, sign, convolution) behind its first
+blocks; Inception-v3 has binary units (batch normalization, sign, convolution) after its first
 layer, and maxima for averages in the pool branches, as our GoogLeNet has.
 """
 
@@ -61,7 +61,7 @@ def _block(
     branches: tuple[tuple[tuple[int, Kernel], ...], ...],
     pooled: int,
 ) -> str:
-    """Branches that keep the map's size, one of them behind a pool."""
+    """Branches that keep the map's size, one of them after a pool."""
     ends = [_units(net, f"{name}_{number}", x, *units) for number, units in enumerate(branches)]
     pool = net.max_pool(f"{name}_pool", x, 3, 1, padding=1)
     return net.concat(name, *ends, _units(net, f"{name}_pooled", pool, (pooled, 1)))
@@ -99,7 +99,7 @@ def _units(
     stride: int = 1,
     pad: int | None = None,
 ) -> str:
-    """Units one behind the other that keep the map's size, if nothing else is said."""
+    """Units one after the other that keep the map's size, if nothing else is said."""
     for number, (filters, kernel) in enumerate(units):
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         pads = (height // 2, width // 2) if pad is None else (pad, pad)
@@ -120,7 +120,7 @@ SEARCHED: Final = {"vgg_small": "VGG-small", **TITLES}
 
 
 def network_file(folder: Path, name: str, precision: str) -> Path:
-    """The network's file; for "fast" its real weights have 8 bits."""
+    """The network's file; for "fast" its float weights have 8 bits."""
     weights: FloatWeights = "i8" if precision == "fast" else "f32"
     path = folder / f"{name}-{weights}.pbit"
     if not path.is_file():

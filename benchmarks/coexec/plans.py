@@ -25,14 +25,14 @@ class Variant:
     """A way to plan and to run."""
 
     method: Method  # how layers may be cut, and by which predictor
-    precision: Precision = "exact"  # of the network; "fast" reads the file with 8-bit real weights
+    precision: Precision = "exact"  # of the network; "fast" reads the file with 8-bit float weights
     # Whether ``phonebit plan`` plans, so that a plan must gain more than the predictor's typical
     # error. The papers' systems take what is predicted to be faster.
     is_guarded: bool = False
     # Whether what is planned is measured, as ``phonebit plan --measure`` does.
     is_measured: bool = False
-    # Whether the plan is the file's own and has its trial before it is measured, as it is for
-    # users. Others are followed.
+    # Whether the plan is the file's own and auto-selection compares it before it is measured, as it
+    # is for users. Others are followed.
     is_tried: bool = False
 
 

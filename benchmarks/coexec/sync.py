@@ -1,13 +1,13 @@
-"""What meeting costs: polling, events and user events, and sharing by SVM, mapping and copying.
+"""Costs of synchronization: polling, events, user events, and sharing by SVM, mapping and copying.
 
     python -m benchmarks.coexec.sync --testbed g1c1-avx2
 
 Every way to share memory is combined with every way to wait. A layer that only moves values is cut
 in two, for maps from 4 KB to 4 MB; what it takes inside a network, less the slower processor's own
-time, is the overhead of a meeting: the terms of CoDL's eq. 2, and section 4 of Fine-Grained, which
-has 162 us by events and 7 us by polling on a Moto 2022.
+time, is the overhead of a synchronization: the terms of CoDL's eq. 2, and section 4 of
+Fine-Grained, which has 162 us by events and 7 us by polling on a Moto 2022.
 
-Beside them the GPU alone computes the whole layer: what that takes more than its kernels is the
+Besides, the GPU alone computes the whole layer: what that takes more than its kernels is the
 driver's time from one kernel to the next, which is in every other number, too.
 """
 
@@ -51,7 +51,7 @@ def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, s
 
 
 def overheads(layers: dict[str, MeasuredLayer], rounds: int) -> dict[str, dict[str, float]]:
-    """Microseconds of a meeting by combination, which take turns: median, p10, p90."""
+    """Microseconds of a synchronization by combination, which take turns: median, p10, p90."""
     seen: dict[str, list[float]] = {ALONE: [], **{name: [] for name in layers}}
     for _ in range(rounds):
         for name, layer in layers.items():

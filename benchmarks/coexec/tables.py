@@ -28,8 +28,8 @@ SYSTEMS: Final = {
 CONTROL: Final = "cpu again"
 """The candidate "cpu" a second time: another network loaded from the same file."""
 ALONE: Final = "GPU alone"
-"""Beside the ways to meet."""
-LEAST_NETWORKS: Final = 3
+"""Besides the ways to synchronize."""
+MIN_NETWORKS: Final = 3
 """Of a testbed, for a mean of their gains."""
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
@@ -77,7 +77,7 @@ def speed_up_of(way: str, mark: str = "") -> Callable[[Record], str]:
 
 
 def attainable(network: Record) -> float:
-    """The speed-up with the costs of launches and meetings, by times in planning; 0: unknown."""
+    """Speed-up with costs of launches and synchronizations, by times in planning; 0: unknown."""
     plan = network["plans"].get(MEASURED, {})
     known = "attainable_ms" in plan
     return plan["single_predicted_ms"] / plan["attainable_ms"] if known else 0.0
@@ -123,7 +123,7 @@ def testbeds_table(testbeds: Mapping[str, Record]) -> str:
 
 
 def sync_table(result: Record) -> str:
-    """Microseconds of a meeting, by bytes of the map that is handed over."""
+    """Microseconds of a synchronization, by bytes of the map that is transferred."""
     ways = list(dict.fromkeys(way for size in result["bytes"].values() for way in size))
     rows = []
     for size, of_size in result["bytes"].items():
@@ -151,7 +151,7 @@ def _percent(of: Mapping[str, float] | None, what: str) -> str:
 
 
 def layers_table(testbeds: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 2: mean speed-ups of each method beside the search's."""
+    """Fine-Grained, table 2: mean speed-ups of each method and the search."""
     head = ("testbed", "CPU threads", "layers", "number", *METHODS.values(),
             "share of the searched")  # fmt: skip
     rows = []
@@ -170,7 +170,7 @@ def layers_table(testbeds: Mapping[str, Record]) -> str:
 
 
 def predictions_table(testbeds: Mapping[str, Record]) -> str:
-    """How far whole networks are from their predictions, beside the errors on single layers."""
+    """How far whole networks are from their predictions, and the errors on single layers."""
     head = ("testbed", "plan", "networks", "mean error", "largest", "predicted over measured",
             "at one speed", "largest")  # fmt: skip
     rows = []
@@ -224,7 +224,7 @@ def gains_text(testbeds: Mapping[str, Record]) -> str:
     sentences = []
     for testbed, results in testbeds.items():
         networks = [of for of in networks_of(results).values() if MEASURED in of["times"]]
-        if len(networks) < LEAST_NETWORKS:
+        if len(networks) < MIN_NETWORKS:
             continue
         gain = geometric_mean(speed_up(network, MEASURED) for network in networks)
         bounds = {"rates added allow": geometric_mean(of["rates_added"] for of in networks)}

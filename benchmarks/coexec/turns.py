@@ -12,8 +12,8 @@ from benchmarks.rounds import TOTAL, take_turns
 from phonebit.planner import Processor
 from phonebit.planner.measure.measuring import NoiseProbe
 
-MOST_ROUNDS: Final = 200
-LEAST_ROUNDS: Final = 20
+MAX_ROUNDS: Final = 200
+MIN_ROUNDS: Final = 20
 WARM_UP_S: Final = 0.02
 """Of calls that do not count, at least, before one that does."""
 COUNTED_S: Final = 0.01
@@ -82,7 +82,7 @@ def compete(
             call()
     turn_s = WARM_UP_S + COUNTED_S + PROBE_S
     round_s = 3 * (time.perf_counter() - begin) + len(calls) * turn_s + PROBE_S
-    count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
+    count = int(min(MAX_ROUNDS, max(MIN_ROUNDS, budget.left_s / round_s)))
     rounds = take_turns(
         {name: timed(call, probe) for name, call in calls.items()},
         count,

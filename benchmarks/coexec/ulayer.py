@@ -40,7 +40,7 @@ WAYS: Final = {
 }
 """Whole layers; then one optimization of µLayer after the other."""
 TIMES_SHARE: Final = 0.8
-"""Of the budget, for whole passes; the rest is for what else is measured."""
+"""Of the budget, for whole inferences; the rest is for what else is measured."""
 
 
 def measure_network(name: str, bench: Bench) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
 
 
 def layers_ms(bench: Bench, path: Path, planned: Planned) -> list[dict[str, Any]]:
-    """Each layer on either processor inside a pass of that processor: medians over turns."""
+    """Each layer on either processor inside an inference of that processor: medians over turns."""
     homes = {side.name.lower(): planned.at_home(side) for side in Processor}
     passes = passes_in_turns(bench, path, homes)
     turns = {"cpu": [of.cpu_us for of in passes["cpu"]], "gpu": [of.gpu_us for of in passes["gpu"]]}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from phonebit.batch.results import missing
 from phonebit.errors import InputError
 from phonebit.images.image_files import images_below
-from phonebit.text_files import MOST_RECORD_BYTES, read_text
+from phonebit.text_files import MAX_RECORD_BYTES, read_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ def listed_paths(location: str) -> list[str] | None:
     if path.is_dir() and not any(path.glob("*.parquet")):
         files = images_below(path)
     elif path.suffix.lower() == ".txt":
-        lines = read_text(path, "a list of images", MOST_RECORD_BYTES).splitlines()
+        lines = read_text(path, "a list of images", MAX_RECORD_BYTES).splitlines()
         files = [path.parent / line.strip() for line in lines if line.strip()]
         if not files:
             raise InputError("no images in it", where=location, expected="a path per line")

@@ -58,9 +58,9 @@ def _print_auto_selection(console: Console, coexec: dict[str, Any]) -> None:
     console.print(f"auto-selection: {found}; measured: [bold]{runner}[/]", soft_wrap=True)
 
 
-def _print_noise_probe(console: Console, canary: dict[str, Any]) -> None:
-    ratio = f"a fixed loop's p90 was {canary['p90_over_min']:.2f} x its minimum"
-    if canary["disturbed"]:
+def _print_noise_probe(console: Console, noise: dict[str, Any]) -> None:
+    ratio = f"a fixed loop's p90 was {noise['p90_over_min']:.2f} x its minimum"
+    if noise["disturbed"]:
         console.print(
             f"[yellow]noise probe: the machine was disturbed ({ratio}): "
             "trust min and ratios only[/]"

@@ -15,7 +15,7 @@ from phonebit.errors import InputError
 from phonebit.evaluation.classes import ClassNames
 from phonebit.evaluation.samples import Dataset, Sample
 from phonebit.images.image_files import IMAGE_SUFFIXES
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.text_files import DAMAGED, MAX_RECORD_BYTES, parse_json, read_text
 
 VOC_FOLDERS: Final = ("", "../JPEGImages", "../images")
 """Where an image is, seen from its annotation."""
@@ -130,7 +130,7 @@ def _voc_image(path: Path, filename: str) -> Path:
 
 
 def _read_coco(path: Path, images: Path | None) -> list[Annotated]:
-    document = parse_json(read_text(path, "a file of COCO", MOST_RECORD_BYTES), str(path))
+    document = parse_json(read_text(path, "a file of COCO", MAX_RECORD_BYTES), str(path))
     try:
         names = {item["id"]: str(item["name"]) for item in document["categories"]}
         things: dict[Any, list[_Thing]] = {item["id"]: [] for item in document["images"]}

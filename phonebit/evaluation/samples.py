@@ -17,7 +17,7 @@ from phonebit.evaluation.classes import ClassMatch, ClassNames
 from phonebit.images.array_files import fits, read_arrays
 from phonebit.images.image_files import images_below
 from phonebit.layer_info import TensorInfo
-from phonebit.text_files import MOST_RECORD_BYTES, read_text
+from phonebit.text_files import MAX_RECORD_BYTES, read_text
 
 PATH_TITLES: Final = {"path", "image", "picture", "file", "filename", "file_name", "name", "img"}
 """First cell of a CSV file's line of titles."""
@@ -96,7 +96,7 @@ def _folder_rows(path: Path) -> list[tuple[str, Path, str]]:
 
 
 def _csv_rows(path: Path) -> list[tuple[str, Path, str]]:
-    lines = read_text(path, "a CSV file", MOST_RECORD_BYTES).removeprefix("\ufeff").splitlines()
+    lines = read_text(path, "a CSV file", MAX_RECORD_BYTES).removeprefix("\ufeff").splitlines()
     rows = []
     for number, cells in enumerate(_parsed(lines, path), 1):
         if not any(cell.strip() for cell in cells):

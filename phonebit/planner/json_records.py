@@ -19,7 +19,7 @@ import numpy as np
 
 from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.text_files import DAMAGED, MAX_RECORD_BYTES, parse_json, read_text
 
 MAX_ARRAY_BYTES: Final = 1 << 24
 """Of an array, inflated."""
@@ -116,7 +116,7 @@ def read_lines(
 ) -> list[Parsed]:
     """Reads a file of one JSON object per line; an interruption may have cut off the last one."""
     found = []
-    whole, _, _cut_off = read_text(path, what, MOST_RECORD_BYTES).rpartition("\n")
+    whole, _, _cut_off = read_text(path, what, MAX_RECORD_BYTES).rpartition("\n")
     for number, line in enumerate(filter(str.strip, whole.split("\n")), 1):
         try:
             record = parse_json(line, "a line")

@@ -21,7 +21,7 @@ from phonebit.planner.measure.in_network import (
     plan_in_network,
 )
 from phonebit.planner.plan.stored_plans import with_plan
-from phonebit.planner.predict.profile import LEAST_MARGIN, DeviceProfile, find_profile
+from phonebit.planner.predict.profile import MIN_MARGIN, DeviceProfile, find_profile
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -128,7 +128,7 @@ def plan(
         )
     else:
         here = NetworkOnDevice(path, device, threads)
-        key, sharing, margin = here.plan_key, here.sharing_cost(), LEAST_MARGIN
+        key, sharing, margin = here.plan_key, here.sharing_cost(), MIN_MARGIN
         predictor = typical_error = None
     contents = read_contents(path)
     shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]

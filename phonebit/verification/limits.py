@@ -1,7 +1,7 @@
 """Limits and levels, asked where no input leads: CLAMP and COUNT in the epilogue of a layer.
 
 A limit that no input reaches changes nothing, and so does a threshold of a quantizer that no input
-lies next to. So such layers are executed once more without the step and all behind it. What they
+lies next to. So such layers are executed once more without the step and all after it. What they
 give is related to the source's values (``relations``), and file and source are both asked what they
 make of values beyond each limit, and on both sides of each threshold.
 """
@@ -42,7 +42,7 @@ class Limited:
 
     @property
     def steps(self) -> list[EpilogueOp]:
-        """The limiting step, and all behind it."""
+        """The limiting step, and all after it."""
         assert isinstance(self.node.op, EpilogueOperator)
         return self.node.op.epilogue.steps[self.place :]
 
@@ -100,7 +100,7 @@ class Limited:
 
 
 def limited(file: Graph, source: Graph, node: Node) -> Limited | None:
-    """A layer of real values with limits that the source has, too; None for any other."""
+    """A layer of float values with limits that the source has, too; None for any other."""
     if not isinstance(node.op, EpilogueOperator) or node.bits is not None or node.value is None:
         return None
     channels = file.types[node.value].shape[2]

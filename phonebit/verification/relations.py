@@ -81,5 +81,5 @@ def _fitted(got: Array, values: Array, place: int, tolerance: float) -> Relation
 
 
 def near_of(found: Relation, border: Numbers) -> Numbers:
-    """How far from a number of the source's the sides of a threshold are asked, at the least."""
+    """How far from a number of the source's the sides of a threshold are asked, at least."""
     return 2 * TIE_LIMIT * (found.largest + np.abs(border))

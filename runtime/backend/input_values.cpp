@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "threads/keep_least.h"
+#include "threads/keep_minimum.h"
 #include "types/fail.h"
 
 namespace phonebit::engine {
@@ -59,7 +59,7 @@ void check_finite(const loader::Tensor& tensor, const InputBuffer& input, thread
     const size_t begin = static_cast<size_t>(part) * kPart;
     const size_t end = std::min(count, begin + kPart);
     const size_t found = find_not_finite(values, begin, end);
-    if (found < end) threads::keep_least(first, found);
+    if (found < end) threads::keep_minimum(first, found);
   };
   // More than 2^31 parts would be 2^46 floats.
   pool.parallel_for(static_cast<int>(parts), search);

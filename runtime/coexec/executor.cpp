@@ -21,8 +21,8 @@ bool is_same(const PlacedPart& a, const PlacedPart& b) {
          a.part.channel_begin == b.part.channel_begin && a.part.channel_end == b.part.channel_end;
 }
 
-/// Keeps the least time of an op that runs in several stages; 0: none yet.
-void keep_least(double& least, double us) { least = least == 0.0 ? us : std::min(least, us); }
+/// Keeps the minimum time of an op that runs in several stages; 0: none yet.
+void keep_minimum(double& minimum, double us) { minimum = minimum == 0.0 ? us : std::min(minimum, us); }
 
 std::string describe(const loader::Model& model, const loader::Op& op, const OutputPart& part) {
   if (analysis::is_whole(model, op, part)) return "";
@@ -177,7 +177,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
     const auto begin = std::chrono::steady_clock::now();
     cpu::run_layer(*cpu_work_[index][i], processors_.pool, cancellation);
     const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
-    if (clock != nullptr) keep_least(clock->cpu_us[stage.cpu[i].op], us);
+    if (clock != nullptr) keep_minimum(clock->cpu_us[stage.cpu[i].op], us);
   }
   for (size_t i = 0; is_last && i < schedule_.outputs().size(); ++i) {
     const int tensor = schedule_.outputs()[i];
@@ -224,7 +224,7 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
     if (part.waits || ended == 0)  // enqueued early, or when the CPU had finished
       from = std::max(from, runs_ahead_ ? first.begin : first.queued);
     ended = events_[part.end - 1]->span().end;
-    keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
+    keep_minimum(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }
 }
 

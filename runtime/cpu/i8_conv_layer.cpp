@@ -25,7 +25,7 @@ constexpr float kLargestByte = 127.0f;
 constexpr float kSmallestRange = 0x1p-100f;
 /// Multiply-accumulates a nanosecond, to decide how to split work.
 constexpr double kMacsPerNs = 150.0;
-constexpr int kMostMaxima = 256;
+constexpr int kMaxMaxima = 256;
 
 /// Each filter's largest weight becomes 127 or -127: the converter's rule (quantize_float_weights.py), in its
 /// arithmetic.
@@ -53,7 +53,7 @@ class I8ConvLayer final : public Layer {
     const double read_ns = copy_ns(static_cast<double>(elements) * sizeof(float));
     if (!is_exact) {
       maxima_ = make_split(elements, kMaximaGrain, read_ns, context.threads);
-      maxima_.parts = std::min(maxima_.parts, kMostMaxima);
+      maxima_.parts = std::min(maxima_.parts, kMaxMaxima);
     }
     rows_ = make_split(conv_.prepare_rows(shape_), 1, 2 * read_ns, context.threads);
     const double work_ns =
@@ -135,7 +135,7 @@ class I8ConvLayer final : public Layer {
   std::byte* packed_ = nullptr;
   const float* input_ = nullptr;
   std::byte* scratch_ = nullptr;
-  std::array<float, kMostMaxima> largest_{};
+  std::array<float, kMaxMaxima> largest_{};
   Split maxima_;
   Split rows_;
   RangeSplit ranges_;

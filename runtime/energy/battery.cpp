@@ -26,7 +26,7 @@ constexpr const char* kBatteryClosedHint = "on Android run it in `adb shell`, on
 constexpr double kMjPerUwh = 3.6;
 /// No device that runs a network draws less; such a number is in another unit than the kernel's rules say
 /// (some phones write mA instead of uA).
-constexpr double kLeastMw = 10.0;
+constexpr double kMinMw = 10.0;
 
 double read_value(const std::string& path) {
   return static_cast<double>(read_integer(path, kBatteryClosedHint));
@@ -53,11 +53,11 @@ double power_mw(const std::string& folder) {
     power = std::fabs(read_value(folder + "/power_now")) * 1e-3;
   else
     power = std::fabs(read_value(folder + "/current_now") * read_value(folder + "/voltage_now")) * 1e-9;
-  if (power < kLeastMw)
+  if (power < kMinMw)
     fail(ErrorCode::device,
          "%s: implausible power (expected %g mW or more: current_now in uA, voltage_now in uV, got %g mW); "
          "this device's kernel uses other units: measure with another source",
-         folder.c_str(), kLeastMw, power);
+         folder.c_str(), kMinMw, power);
   return power;
 }
 

@@ -8,7 +8,7 @@
 
 #include "backend/input_values.h"
 #include "format/half.h"
-#include "threads/keep_least.h"
+#include "threads/keep_minimum.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -142,7 +142,7 @@ size_t Staging::upload(Queue& queue, const DeviceMemory& to, const std::byte* da
       const size_t end_value = (at + size) / sizeof(float);
       const size_t found =
           find_not_finite(reinterpret_cast<const float*>(data), at / sizeof(float), end_value);
-      if (found < end_value) threads::keep_least(first, found);
+      if (found < end_value) threads::keep_minimum(first, found);
     }
     if (is_mapped_way(way_)) return;
     // Who copies the last share of a piece enqueues it.

@@ -65,7 +65,7 @@ void check_step(const Model& model, const Op& op, const StepRecord& step, const 
       const uint64_t given = exists ? model.constant(step.constant_a).count : 0;
       const int64_t rows = static_cast<int64_t>(given / static_cast<uint64_t>(out.channels));
       require_constant(model, step.constant_a, DataType::kF32,
-                       std::clamp(rows, int64_t{1}, ops::kMostCounted) * out.channels, where, "thresholds");
+                       std::clamp(rows, int64_t{1}, ops::kMaxCounted) * out.channels, where, "thresholds");
       if (step.constant_b != format::kNone)
         fail_damaged("%s: refers to a constant that it does not use", where.c_str());
       return;

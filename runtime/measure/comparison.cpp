@@ -15,7 +15,7 @@ constexpr double kTurnMs = 4.0;
 /// So many rounds more than the other decide.
 constexpr int kLead = 3;
 /// After so many counted rounds who is this many times slower takes no more turns, each of which is a late result.
-constexpr int kLeastRounds = 2;
+constexpr int kMinRounds = 2;
 constexpr double kHopeless = 1.5;
 /// So many times slower than the others were, the fastest is not what the comparison found.
 constexpr double kSlow = 1.25;
@@ -47,8 +47,8 @@ void Comparison::end_round() {
   const int counted = round_ - kWarmUpRounds;
   // The minimum of all turns, those of a pair before this one included.
   const double ratio = turns_[fastest_].ms[0] / turns_[other()].ms[0];
-  if (lead_ <= -kLead || (counted >= kLeastRounds && ratio > kHopeless)) return end_pair(true);
-  if (lead_ >= kLead || (counted >= kLeastRounds && ratio * kHopeless < 1.0) || counted == kMaxRounds)
+  if (lead_ <= -kLead || (counted >= kMinRounds && ratio > kHopeless)) return end_pair(true);
+  if (lead_ >= kLead || (counted >= kMinRounds && ratio * kHopeless < 1.0) || counted == kMaxRounds)
     end_pair(false);
 }
 

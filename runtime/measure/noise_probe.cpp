@@ -14,16 +14,16 @@ double now_s() {
 void NoiseProbe::measure_in_turns(const Sides& sides, const std::function<SideTimes()>& turn, int turns,
                                   double seconds) {
   double begin = clock_();
-  SideTimes least = turn();
+  SideTimes minimum = turn();
   const auto take_turn = [&] {
     const SideTimes times = turn();
-    for (size_t side = 0; side < least.size(); ++side) least[side] = std::min(least[side], times[side]);
+    for (size_t side = 0; side < minimum.size(); ++side) minimum[side] = std::min(minimum[side], times[side]);
   };
   for (int count = 1; count < turns || (count < limits_.max_turns && clock_() - begin < seconds); ++count)
     take_turn();
-  learn(least);  // times while it waits would be many alike
+  learn(minimum);  // times while it waits would be many alike
   earn_wait(clock_() - begin);
-  while (wait_s_ > 0.0 && !is_quiet(sides, least)) {
+  while (wait_s_ > 0.0 && !is_quiet(sides, minimum)) {
     begin = clock_();
     take_turn();
     wait_s_ -= clock_() - begin;

@@ -14,7 +14,7 @@ namespace phonebit::engine::threads {
 namespace {
 
 /// More processors than any kernel of today counts; numbers beyond are no processors.
-constexpr int kMostProcessors = 8192;
+constexpr int kMaxProcessors = 8192;
 
 /// At this share of the strongest a processor of the weakest cluster is still big. Capacities say what a
 /// processor does per time, so 0.7 leaves out every pair of designs that is called big and little. Clocks
@@ -50,9 +50,9 @@ std::vector<int> parse_list(const std::string& list) {
   const char* text = list.data();
   const char* const end = text + list.size();
   while (text != end) {
-    const int first = take_number(text, end, kMostProcessors);
+    const int first = take_number(text, end, kMaxProcessors);
     int last = first;
-    if (text != end && *text == '-') last = take_number(++text, end, kMostProcessors);
+    if (text != end && *text == '-') last = take_number(++text, end, kMaxProcessors);
     const bool is_last = text == end;
     if (first < 0 || last < first || (!is_last && *text != ',')) return {};
     for (int i = first; i <= last; ++i) result.insert(i);

@@ -37,7 +37,7 @@ class Arguments {
   size_t choice(std::string_view name, const std::vector<std::string>& choices) const;
   /// What is no option, in order.
   const std::vector<std::string>& files() const { return files_; }
-  /// Throws Failure if one of `names` was given: they have no effect beside `mode`.
+  /// Throws Failure if one of `names` was given: they have no effect with `mode`.
   void refuse_with(const char* mode, const std::vector<std::string_view>& names) const;
 
  private:

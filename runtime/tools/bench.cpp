@@ -15,9 +15,9 @@
 namespace phonebit::tools {
 namespace {
 
-constexpr int most_profiled_runs = 100;
-constexpr int most_runs = 10000000;
-constexpr int most_batch = 4096;
+constexpr int max_profiled_runs = 100;
+constexpr int max_runs = 10000000;
+constexpr int max_batch = 4096;
 
 /// A loaded network with the memory of one batch.
 struct Loaded {
@@ -190,9 +190,9 @@ struct BenchSettings {
 
 BenchSettings bench_settings(const Arguments& arguments) {
   BenchSettings settings{};
-  settings.batch = arguments.number("--batch", 1, 1, most_batch);
-  settings.warmup = arguments.number("--warmup", 10, 0, most_runs);
-  settings.runs = arguments.number("--runs", 100, 1, most_runs);
+  settings.batch = arguments.number("--batch", 1, 1, max_batch);
+  settings.warmup = arguments.number("--warmup", 10, 0, max_runs);
+  settings.runs = arguments.number("--runs", 100, 1, max_runs);
   settings.cooldown_s = arguments.real("--cooldown-s", 0.0, 0.0, 3600.0);
   if (arguments.has("--energy")) settings.energy = energy_settings(arguments);
   return settings;
@@ -264,7 +264,7 @@ int bench(const Arguments& arguments) {
   run_passes(settings, loaded, result);
   if (arguments.has("--profile"))
     result.profile = checked(
-        loaded.network.profile(as_inputs(loaded.inputs), batch, std::min(settings.runs, most_profiled_runs)));
+        loaded.network.profile(as_inputs(loaded.inputs), batch, std::min(settings.runs, max_profiled_runs)));
   if (settings.energy)
     result.energy =
         measure_energy(*settings.energy, loaded.network.device(), batch, [&] { loaded.forward(batch); });

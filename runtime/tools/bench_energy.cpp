@@ -21,7 +21,7 @@ using engine::measure::now_ms;
 // As phonebit/energy/meter.py has them.
 constexpr double fine_enough = 0.01, idle_fine_enough = 0.03;
 constexpr double warm_up_ms = 500.0, settle_ms = 2000.0, nap_ms = 50.0;
-constexpr double least_s = 3.0, longest_s = 60.0;
+constexpr double min_s = 3.0, longest_s = 60.0;
 
 void sleep_ms(double milliseconds) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
@@ -105,7 +105,7 @@ Derived derive(const EnergyOutcome& outcome) {
 EnergySettings energy_settings(const Arguments& arguments) {
   std::optional<std::string> source = arguments.text("--energy-source");
   if (source == "auto") source = std::nullopt;
-  return {std::move(source), arguments.real("--energy-seconds", least_s, 0.01, 3600.0),
+  return {std::move(source), arguments.real("--energy-seconds", min_s, 0.01, 3600.0),
           !arguments.has("--no-idle")};
 }
 

@@ -1,4 +1,4 @@
-// Energy per frame, beside how long a frame takes: the same windows as `phonebit bench --energy`.
+// Energy per frame, and how long a frame takes: the same windows as `phonebit bench --energy`.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace phonebit::tools {
 /// What was asked for.
 struct EnergySettings {
   std::optional<std::string> source;  ///< by name; absent: the one that sees the device
-  double seconds;                     ///< least length of a window
+  double seconds;                     ///< minimum length of a window
   bool has_idle;                      ///< whether the power without work is measured, too
 };
 
@@ -34,7 +34,7 @@ struct EnergyOutcome {
   std::optional<engine::energy::Span> idle;
 };
 
-/// Runs `work`, a pass of `batch` frames, for as long as the source needs to see it, with a window of
+/// Runs `work`, an inference of `batch` frames, for as long as the source needs to see it, with a window of
 /// idleness before. Throws Failure where a source that was asked for cannot measure; where the choice was
 /// left to us the outcome says why nothing is measured.
 EnergyOutcome measure_energy(const EnergySettings& settings, const std::string& device, int batch,

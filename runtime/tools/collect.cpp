@@ -23,7 +23,7 @@ int measured_order(const std::string& where, const std::string& line) {
   return line.compare(static_cast<size_t>(after), 9, "\"failed\":") == 0 ? -1 : order;
 }
 
-/// results.jsonl: what a collection has measured, one JSON object a line behind one that says whose they are.
+/// results.jsonl: what a collection has measured, one JSON object per line after one that says whose they are.
 /// Lines are only appended, so an interrupted collection loses at most its last line.
 class ResultsFile {
  public:
@@ -122,10 +122,10 @@ LayerTimes measure_pair(Network& network, int layer, const PartPair& pair, int r
                                        pair.gpu ? &*pair.gpu : nullptr, repeats));
 }
 
-void keep_least(LayerTimes& least, const LayerTimes& other) {
-  least.total_us = std::min(least.total_us, other.total_us);
-  least.cpu_us = std::min(least.cpu_us, other.cpu_us);
-  least.gpu_us = std::min(least.gpu_us, other.gpu_us);
+void keep_minimum(LayerTimes& minimum, const LayerTimes& other) {
+  minimum.total_us = std::min(minimum.total_us, other.total_us);
+  minimum.cpu_us = std::min(minimum.cpu_us, other.cpu_us);
+  minimum.gpu_us = std::min(minimum.gpu_us, other.gpu_us);
 }
 
 /// Measures orders of one folder with fixed settings.
@@ -156,7 +156,7 @@ class Collector {
  private:
   void find_ways();
   Network load(const std::string& file, int threads, const Way& way) const;
-  /// The least times of an order's pairs, and those of the noise probe meanwhile.
+  /// The minimum times of an order's pairs, and those of the noise probe meanwhile.
   TurnTimes measure_in_turns(Network& network, const Order& order);
   void write_gpu(JsonWriter& json) const;
   void write_cpu(JsonWriter& json) const;
@@ -279,20 +279,21 @@ TurnTimes Collector::measure_in_turns(Network& network, const Order& order) {
                 .emplace(order.threads, Probe{load(probe_order.file, order.threads, ways_[0]),
                                               engine::measure::NoiseProbe(probe_order.limits)})
                 .first;
-  constexpr double most = std::numeric_limits<double>::infinity();
-  TurnTimes least{{most, most, most}, std::vector<LayerTimes>(order.pairs.size(), {most, most, most})};
+  constexpr double maximum = std::numeric_limits<double>::infinity();
+  TurnTimes minimum{{maximum, maximum, maximum},
+                    std::vector<LayerTimes>(order.pairs.size(), {maximum, maximum, maximum})};
   engine::measure::Sides sides{};
   for (const PartPair& pair : order.pairs) sides = {sides[0] || pair.cpu, sides[1] || pair.gpu};
   const auto turn = [&]() -> engine::measure::SideTimes {
     const LayerTimes times =
         measure_pair(probe->second.network, probe_order.layer, probe_order.parts, probe_order.repeats);
-    keep_least(least.probe, times);
+    keep_minimum(minimum.probe, times);
     for (size_t i = 0; i < order.pairs.size(); ++i)
-      keep_least(least.pairs[i], measure_pair(network, order.layer, order.pairs[i], 1));
+      keep_minimum(minimum.pairs[i], measure_pair(network, order.layer, order.pairs[i], 1));
     return {times.cpu_us, times.gpu_us};
   };
   probe->second.rule.measure_in_turns(sides, turn, order.turns, 0.0);
-  return least;
+  return minimum;
 }
 
 std::string Collector::measure(const Order& order) {

@@ -10,8 +10,8 @@
 namespace phonebit::tools {
 namespace {
 
-constexpr int most_threads = 1024;
-constexpr int most_processors = 4096;
+constexpr int max_threads = 1024;
+constexpr int max_processors = 4096;
 
 /// "big", "little", "any", or the system's numbers "4,5,6,7".
 void set_cores(Options& options, const std::string& text) {
@@ -24,7 +24,7 @@ void set_cores(Options& options, const std::string& text) {
   std::string number;
   while (std::getline(stream, number, ','))
     numbers.push_back(
-        parse_number("--cores (big, little, any, or numbers as 0,1)", number, 0, most_processors));
+        parse_number("--cores (big, little, any, or numbers as 0,1)", number, 0, max_processors));
   options.core_list(std::move(numbers));
 }
 
@@ -59,7 +59,7 @@ std::vector<OptionRule> with_engine_rules(const std::vector<OptionRule>& own) {
 Options engine_options(const Arguments& arguments) {
   Options options;
   options.device(arguments.text("--device").value_or("auto"));
-  options.threads(arguments.number("--threads", 0, 0, most_threads));
+  options.threads(arguments.number("--threads", 0, 0, max_threads));
   set_cores(options, arguments.text("--cores").value_or("any"));
   constexpr Hint hints[] = {Hint::none, Hint::performance, Hint::power};
   options.hint(hints[arguments.choice("--hint", {"none", "performance", "power"})]);

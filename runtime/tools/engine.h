@@ -28,7 +28,7 @@ T checked(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
-/// The rules of a program: those by which a user says how a network runs, and behind them its own.
+/// The rules of a program: those by which a user says how a network runs, and after them its own.
 std::vector<OptionRule> with_engine_rules(const std::vector<OptionRule>& own);
 
 /// The engine's options as the arguments say. Throws Failure for values that cannot be.

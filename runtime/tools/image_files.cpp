@@ -23,7 +23,7 @@ class Header {
     return parse_number(path_ + ": " + what, digits, 1, highest);
   }
 
-  /// Where the pixels begin: behind one blank.
+  /// Where the pixels begin: after one blank.
   size_t end() const { return place_ + 1; }
 
  private:
@@ -38,7 +38,7 @@ class Header {
 
   const std::string& path_;
   const Bytes& bytes_;
-  size_t place_ = 2;  // behind "P6"
+  size_t place_ = 2;  // after "P6"
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Order {
   int layer;         ///< index in the file
   int threads;
   std::optional<Way> way;  ///< absent: the first that the device has
-  int turns;               ///< of the measurements, of which the least counts
+  int turns;               ///< of the measurements, of which the minimum counts
   std::vector<PartPair> pairs;
 };
 
@@ -42,7 +42,7 @@ struct ProbeOrder {
   std::string file;  ///< in the folder
   int layer;         ///< index in the file
   PartPair parts;    ///< both are there
-  int repeats;       ///< in a turn; the layer's time is their least
+  int repeats;       ///< in a turn; the layer's time is their minimum
   engine::measure::NoiseLimits limits;
 };
 

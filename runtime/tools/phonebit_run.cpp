@@ -35,7 +35,7 @@ const std::vector<OptionRule> own_rules = {
     {"--help", nullptr, "this text"},
 };
 
-constexpr int most_classes = 1000000;
+constexpr int max_classes = 1000000;
 
 /// A network with one batch in its inputs.
 struct Loaded {
@@ -98,21 +98,20 @@ std::vector<Bytes> prepare_image(const Arguments& arguments, const Network& netw
   if (tensors.size() != 1) fail("--picture: the network has %zu inputs, expected one", tensors.size());
   if (arguments.has("--input")) fail("--picture and --input exclude each other");
   const ImageFile file = read_image(arguments);
-  constexpr PictureFormat formats[] = {PictureFormat::gray, PictureFormat::rgb, PictureFormat::nv21};
-  Picture picture;
-  picture.format = formats[static_cast<size_t>(file.layout)];
-  picture.width = file.width;
-  picture.height = file.height;
-  picture.planes[0] = file.bytes.data() + file.first;
+  constexpr ImageFormat formats[] = {ImageFormat::gray, ImageFormat::rgb, ImageFormat::nv21};
+  Image source;
+  source.format = formats[static_cast<size_t>(file.layout)];
+  source.width = file.width;
+  source.height = file.height;
+  source.planes[0] = file.bytes.data() + file.first;
   if (file.layout == PixelLayout::nv21)
-    picture.planes[1] =
-        picture.planes[0] + static_cast<size_t>(file.width) * static_cast<size_t>(file.height);
+    source.planes[1] = source.planes[0] + static_cast<size_t>(file.width) * static_cast<size_t>(file.height);
   std::vector<Bytes> image = tensor_memory(tensors, 1);
   const bool has_rule = checked(network.preprocessing()).color_order != ColorOrder::none;
   // Real numbers could stand for anything; what they stand for is not guessed.
   const bool is_plain = !has_rule && tensors[0].type == Type::u8;
   const Preprocessing rule = plain_levels(tensors[0]);
-  checked(network.prepare_picture(picture, Output(image[0]), 0, is_plain ? &rule : nullptr));
+  checked(network.prepare_image(source, Output(image[0]), 0, is_plain ? &rule : nullptr));
   return image;
 }
 
@@ -269,7 +268,7 @@ int run(int argc, const char* const* argv) {
     std::fputs(help_text(usage, rules).c_str(), stdout);
     return exit_ok;
   }
-  const int top = arguments.number("--top", 5, 1, most_classes);
+  const int top = arguments.number("--top", 5, 1, max_classes);
   Loaded loaded = load(arguments);
   checked(loaded.network.forward(as_inputs(loaded.inputs), as_outputs(loaded.outputs), loaded.batch));
   print_warnings("phonebit_run", loaded.network);

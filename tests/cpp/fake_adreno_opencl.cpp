@@ -18,7 +18,7 @@ namespace {
 
 using namespace phonebit::engine::opencl;
 
-constexpr cl_uint kMostKernels = 2;
+constexpr cl_uint kMaxKernels = 2;
 constexpr cl_int kInvalidOperation = -59;
 
 struct Kernel {
@@ -50,7 +50,7 @@ Recording* open_recording(cl_command_queue queue) {
 
 cl_int get_device_info(cl_device_id device, cl_uint name, size_t room, void* value, size_t* bytes) noexcept {
   if (name == CL_DEVICE_RECORDABLE_QUEUE_MAX_SIZE) {
-    std::memcpy(value, &kMostKernels, sizeof kMostKernels);
+    std::memcpy(value, &kMaxKernels, sizeof kMaxKernels);
     return CL_SUCCESS;
   }
   if (name != CL_DEVICE_EXTENSIONS) return REAL(clGetDeviceInfo)(device, name, room, value, bytes);
@@ -84,7 +84,7 @@ cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
     return REAL(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, local, waits, events,
                                         event);
   Recording* const recording = open_recording(queue);
-  if (recording == nullptr || recording->kernels.size() == kMostKernels) return kInvalidOperation;
+  if (recording == nullptr || recording->kernels.size() == kMaxKernels) return kInvalidOperation;
   const auto clone = reinterpret_cast<cl_kernel (*)(cl_kernel, cl_int*)>(real("clCloneKernel"));
   cl_int status = CL_SUCCESS;
   Kernel added{clone(kernel, &status), dimensions, {}, {}, local != nullptr};

@@ -131,12 +131,12 @@ TEST_CASE("refuses bad descriptors") {
     check_error(code, {name, part}, "offset " + std::to_string(offset) + ", bytes " + std::to_string(bytes),
                 [&] { Network::load_descriptor(file.descriptor(), offset, bytes); });
   };
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   refused(-1, 0, ErrorCode::input, "offset -1");
   refused(size + 1, 0, ErrorCode::input, "which has " + std::to_string(size));
-  refused(kMost, kMost, ErrorCode::input, "offset");
+  refused(kMax, kMax, ErrorCode::input, "offset");
   refused(0, size + 1, ErrorCode::input, std::to_string(size + 1) + " bytes");
-  refused(64, kMost, ErrorCode::input, std::to_string(kMost) + " bytes");
+  refused(64, kMax, ErrorCode::input, std::to_string(kMax) + " bytes");
   refused(0, -1, ErrorCode::input, "-1 bytes");
   refused(size, 0, ErrorCode::format, "empty");
   refused(64, 0, ErrorCode::format, "");

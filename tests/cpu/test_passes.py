@@ -42,7 +42,7 @@ def test_cancel_ends_an_inference_and_no_later_one(file: Path) -> None:
     worker = threading.Thread(target=run)
     worker.start()
     while worker.is_alive():
-        time.sleep(0.05)  # a cancel before the pass has begun would not concern it
+        time.sleep(0.05)  # a cancel before the inference has begun would not concern it
         network.cancel()
     worker.join()
     assert ended == [CancelledError]

@@ -80,7 +80,7 @@ IN_NAMES = {
 
 PUBLIC = re.compile(
     r"PHONEBIT_PICTURE_\w+|phonebit_picture(_format)?|phonebit_network_prepare_picture|Picture(Format)?"
-    r"|prepare_picture|phonebit_options_set_trial|is_on_trial|trial_?|canary_(us|ms|ratio)|verdict|handovers?"
+    r"|prepare_picture|phonebit_options_set_trial|is_on_trial|trial_?|canary_(us|ms|ratio)|verdict|handovers?|least_us"
 )
 """Names of version 1's interfaces and keys of its files, which stay."""
 
@@ -109,7 +109,7 @@ def complaints_of_name(name: str) -> tuple[str, ...]:
 
 def prose_of(comment: str) -> str:
     """A comment without code, options and the names of arguments."""
-    return re.sub(r"`[^`]*`|(?<!\w)--[\w-]+|\w+::\w+|^\s*\w+:(?!\w)|\w+=\S+", "", comment)
+    return re.sub(r"``.*?``|`[^`]*`|(?<!\w)--[\w-]+|\w+::\w+|^\s*\w+:(?!\w)|\w+=\S+", "", comment)
 
 
 def words_of(name: str) -> str:

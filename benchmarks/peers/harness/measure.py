@@ -28,8 +28,8 @@ PAUSE_S: Final = 0.05
 WARM_S: Final = 0.02
 """After the pause, until caches, threads and clock are what they are between a video's frames."""
 TIMED_S: Final = 0.03
-LEAST_ROUNDS: Final = 5
-MOST_ROUNDS: Final = 40
+MIN_ROUNDS: Final = 5
+MAX_ROUNDS: Final = 40
 
 TOLERANCE: Final = {"binary": 0.05, "binary, int8": 0.5, "f32": 1e-3, "bf16": 0.2, "int8": 0.5}
 """Largest difference of a result that counts as agreement, as a share of the largest value.
@@ -163,7 +163,7 @@ def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> 
 
     turns = {key: partial(turn, worker) for key, worker in workers.items()}
     return take_turns(
-        turns, LEAST_ROUNDS, maximum=MOST_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
+        turns, MIN_ROUNDS, maximum=MAX_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
     )
 
 

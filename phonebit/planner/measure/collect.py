@@ -27,7 +27,7 @@ from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import CpuFacts, DeviceFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import (
-    LEAST_US,
+    MIN_US,
     PartSample,
     Sample,
     append_samples,
@@ -51,7 +51,7 @@ class CollectionReport:
     Args:
         measured: Layers that were measured now, once for each number of threads and each round.
         known: Those that the file had already.
-        missing: Those that whoever measures has not come to yet, handovers among them.
+        missing: Those that the measuring device has not come to yet, data transfers among them.
         failed: Layers that the device could not run, with the reason.
     """
 
@@ -147,7 +147,7 @@ def samples_of(order: Order, found: Measurement, way: Way, cpu_facts: CpuFacts) 
             if part is not None and not order.is_sync:
                 on_cpu = side == Processor.CPU
                 kernel = cpu_kernel(layer, part, cpu_facts, threads).name if on_cpu else choice
-                us = round(max(times.of(side), LEAST_US), 4)
+                us = round(max(times.of(side), MIN_US), 4)
                 probe_us = round(found.probe.of(side), 4)
                 yield PartSample(layer, side, threads, part, kernel, us, probe_us, both)
         if both:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 TURNS: Final = 8
-"""Interleaved repetitions of a measurement, of which the least counts."""
+"""Interleaved repetitions of a measurement, of which the minimum counts."""
 PASSES: Final = 12
-"""Likewise of whole passes at least, of which the typical one counts."""
+"""Likewise of whole inferences at least, of which the typical one counts."""
 PASSES_S: Final = 1.0
 """For so long there are more of them: short passes differ most."""
 
@@ -125,7 +125,7 @@ class NetworkOnDevice:
         return MeasuredTimes(shapes, measure)
 
     def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
-        """Times of typical whole passes as planned, which take turns."""
+        """Times of typical whole inferences as planned, which take turns."""
         self._planned = {  # networks that are not asked for any more are closed
             plan.parts: self._planned.get(plan.parts)
             or open_measuring_engine(self._path, self._device, self._options, plan)

@@ -1,12 +1,12 @@
 """Plans that are timed inside the network, corrected, and made again.
 
 A layer alone finds its weights in the caches and the other processor idle; in a network it does
-not. So the layers of either processor alone, then those of each plan, are timed in whole passes.
-What a layer took there stands in place of what it took alone, and how many times as long it took
-corrects its other parts on that processor. What a pass takes beyond its stages is what its
-synchronization costs. A prediction is always older than the pass that it is compared with, and a
-machine's speed changes by a tenth meanwhile: each plan is timed in turns with the better single
-processor, and all times are those at the speed that this one had at first.
+not. So the layers of either processor alone, then those of each plan, are timed in whole
+inferences. What a layer took there stands in place of what it took alone, and how many times as
+long it took corrects its other parts on that processor. What an inference takes beyond its stages
+is what its synchronization costs. A prediction is always older than the inference that it is
+compared with, and a machine's speed changes by a tenth meanwhile: each plan is timed in turns with
+the better single processor, and all times are those at the speed that this one had at first.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any, Final
 
 from phonebit.planner.measure.measuring import PassTimes
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
-from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.predict.profile import MIN_MARGIN
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stages import LayerParts, Stage
 
 AGREEMENT: Final = 0.05
-"""Prediction and pass agree if they differ by less than this share of the pass."""
+"""Prediction and inference agree if they differ by less than this share of the inference."""
 ROUNDS: Final = 6
 """Passes of plans at most; the last one only repeats the best. Once more where that one loses."""
 MIN_SYNCHRONIZATION: Final = 0.01
-"""Synchronization is never free: stages may overlap, so that a pass takes less than their sum."""
+"""Synchronization is never free: stages may overlap, so an inference takes less than their sum."""
 
 
 class Correction:
@@ -38,17 +38,17 @@ class Correction:
 
     def __init__(self) -> None:
         self.inside: dict[LayerParts, tuple[float, float]] = {}
-        """Times of the CPU and the GPU in the last pass that had these parts."""
+        """Times of the CPU and the GPU in the last inference that had these parts."""
         self.slowness: dict[tuple[int, Processor, bool], float] = {}
         """How many times as long as alone a layer took on a processor, without the other one and
-        together with it, in the last pass that had some of it there."""
+        together with it, in the last inference that had some of it there."""
         self.contention = dict.fromkeys(Processor, 1.0)
         """Of those the typical ratio of together to without."""
         self.synchronization = 1.0
         """How many times as long as measured alone synchronization took."""
 
     def learn(self, stages: Iterable[Stage], alone: PartTimes, found: PassTimes) -> None:
-        """Takes in the layers' times of a pass through these stages of all of them."""
+        """Takes in the layers' times of an inference through these stages of all of them."""
         for parts in (parts for stage in stages for parts in stage.parts):
             inside = found.cpu_us[parts.layer], found.gpu_us[parts.layer]
             [alone_us] = alone.microseconds([parts])
@@ -75,7 +75,7 @@ class Correction:
         return self.slowness.get((parts.layer, side, True), without * self.contention[side])
 
     def learn_synchronization(self, planned: Planned, found: PassTimes) -> None:
-        """Takes in what the pass of a plan took beyond its stages."""
+        """Takes in what the inference of a plan took beyond its stages."""
         expected_us = planned.total_us - sum(map(planned.costs.work_us, planned.stages))
         if expected_us <= 0:
             return
@@ -84,7 +84,7 @@ class Correction:
 
 
 def exchange_us(stages: Iterable[Stage], found: PassTimes) -> float:
-    """What a pass took beyond the slower processor's work in each stage, by their own clocks.
+    """What an inference took beyond the slower processor's work in each stage, by their own clocks.
 
     That is waiting, copying and transforming: what CoDL's figure 20 shows. Negative where stages
     overlap by more.
@@ -116,7 +116,7 @@ class CorrectedTimes:
 
 @dataclass(frozen=True)
 class PassCheck:
-    """A prediction and the pass that it was for; microseconds of an image.
+    """A prediction and the inference that it was for; microseconds of an image.
 
     Args:
         home_us: What it took in the same turns on the better single processor, ``home``.
@@ -131,7 +131,7 @@ class PassCheck:
 
     @property
     def error(self) -> float:
-        """By how much of the pass the prediction is too long; negative: too short."""
+        """By how much of the inference the prediction is too long; negative: too short."""
         return self.predicted_us / self.pass_us - 1
 
     @property
@@ -147,10 +147,10 @@ class PassCheck:
     @property
     def pays(self) -> bool:
         """Whether the plan gains enough to be worth a second processor."""
-        return self.pass_us <= (1 - LEAST_MARGIN) * self.home_us
+        return self.pass_us <= (1 - MIN_MARGIN) * self.home_us
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form; times in microseconds, the error as a share of the pass."""
+        """JSON-ready form; times in microseconds, the error as a share of the inference."""
         return {**asdict(self), "home": self.home.name.lower(), "error": self.error}
 
 
@@ -170,7 +170,7 @@ def plan_in_network(
 
     Returns:
         The plan that gained most, predicted and timed once more if its prediction did not hold, and
-        a third time if it then lost. If it gains less than ``LEAST_MARGIN``, all on one processor.
+        a third time if it then lost. If it gains less than ``MIN_MARGIN``, all on one processor.
     """
     correction = Correction()
     first = make(correction)

@@ -36,7 +36,7 @@ from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.kernels import DeviceFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL
-from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.text_files import MAX_RECORD_BYTES, parse_json, read_text
 
 ORDERS_FILE: Final = "orders.txt"
 PLAN_FILE: Final = "plan.json"
@@ -64,7 +64,7 @@ def write_measurement_job(
             write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
         write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
         write_output(orders, listed.text.encode(), _ORDERS)
-    elif read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
+    elif read_text(orders, "a list of orders", MAX_RECORD_BYTES) != listed.text:
         raise InputError(
             "the folder holds another measurement job", where=str(folder), hint="give a new folder"
         )
@@ -83,7 +83,7 @@ def collect_results(
     record = parse_json(read_text(folder / PLAN_FILE, "a measurement job"), where)
     plan: CollectionPlan = from_record(CollectionPlan, record, where)
     listed = _MeasurementJob(plan)
-    if read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES) != listed.text:
+    if read_text(folder / ORDERS_FILE, "a list of orders", MAX_RECORD_BYTES) != listed.text:
         raise InputError(
             "the orders are not those of the plan",
             where=str(folder),
@@ -137,16 +137,16 @@ def _noise_probe_line() -> str:
     Two shares in per cent; seconds; how many times as long as measurements take.
     """
     parts = f"{_part_text(measuring.CPU_PART)}/{_part_text(measuring.GPU_PART)}"
-    usual, most = round(100 * USUAL), round(100 * measuring.TOLERANCE)
-    waits = f"waits {measuring.PATIENCE_S} {measuring.WAITS_PER_MEASUREMENT}"
-    limits = f"repeats {measuring.REPEATS} usual {usual} most {most} {waits}"
+    usual, maximum = round(100 * USUAL), round(100 * measuring.TOLERANCE)
+    waits = f"waits {measuring.QUIET_LIMIT_S} {measuring.WAITS_PER_MEASUREMENT}"
+    limits = f"repeats {measuring.REPEATS} usual {usual} most {maximum} {waits}"
     return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:
     """``order 7 layer_9.pbit 1 threads 2 way any any turns 16 parts 0:14:0:64/- -/0:14:0:64``.
 
-    Behind the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
+    After the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
     rows and channels.
     """
     pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)

@@ -59,7 +59,7 @@ class PassTimes(NamedTuple):
     def typical(cls, passes: Sequence[PassTimes]) -> PassTimes:
         """The mean of the middle half of some passes: about their median.
 
-        Unlike medians, means of layers add up to the pass's.
+        Unlike medians, means of layers add up to the inference's.
         """
         rest = len(passes) // 4
         middle = sorted(passes, key=lambda one: one.total_us)[rest : len(passes) - rest]
@@ -76,8 +76,8 @@ class PassTimes(NamedTuple):
 Found = TypeVar("Found")
 
 
-def least_of(times: Iterable[LayerTimes]) -> LayerTimes:
-    """Of each time the least one."""
+def min_of(times: Iterable[LayerTimes]) -> LayerTimes:
+    """Of each time the smallest one."""
     return LayerTimes(*map(min, zip(*times, strict=True)))
 
 
@@ -88,17 +88,17 @@ def measure_parts(
     gpu: OutputPart | None,
     repeats: int,
 ) -> LayerTimes:
-    """Times of parts of a layer, of some runs the least.
+    """Times of parts of a layer, of some runs the minimum.
 
-    Whatever else a device does makes it slower, often for some milliseconds: the least of its runs
-    is nearer to itself when measured again than their median is. A slow layer has fewer runs.
+    Whatever else a device does makes it slower, often for some milliseconds: the minimum of its
+    runs is nearer to itself when measured again than their median is. A slow layer has fewer runs.
     """
     times = engine.measure_layer(index, cpu, gpu, repeats)
     return LayerTimes(*(float(times[name]) for name in LayerTimes._fields))
 
 
 def measure_pass(engine: _runtime.Network) -> PassTimes:
-    """A pass as the network's plan says, like those of a network that is used again and again.
+    """An inference as the network's plan says, like those of a network that is used repeatedly.
 
     One that does not count comes before it: it finds in the caches what ran before, and processors
     that slept meanwhile.
@@ -118,9 +118,9 @@ TOLERANCE: Final = 1.1
 """A probe that takes longer than this times what it usually takes is disturbed. Where a machine is
 shared, a core takes 1.19 times as long while its other hardware thread works."""
 REPEATS: Final = 3
-"""Its time is their least. Of single runs on several cores many are late without a reason."""
-MOST_TURNS: Final = 32
-PATIENCE_S: Final = 10
+"""Its time is their minimum. Of single runs on several cores many are late without a reason."""
+MAX_TURNS: Final = 32
+QUIET_LIMIT_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
 """All together wait at most so many times as long as they take: a phone may stay warm."""
@@ -131,9 +131,9 @@ class NoiseProbe:
     """Whether the device is undisturbed: both compute a half of ``PROBE`` again and again.
 
     Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or
-    seconds and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of
-    the time on each core. Clocks also rise and fall by some per cent, for seconds and minutes; by
-    as much the layers are slower that are measured then, and the probe tells how much. When
+    seconds and then at full speed again: 1.2 to 2.4 times on such machines, for a tenth to a half
+    of the time on each core. Clocks also rise and fall by some per cent, for seconds and minutes;
+    by as much the layers are slower that are measured then, and the probe tells how much. When
     measurements are repeated, measure/noise_probe.h says.
     """
 
@@ -143,9 +143,9 @@ class NoiseProbe:
         self._rule = load_runtime().NoiseProbe(
             usual_share=USUAL,
             tolerance=TOLERANCE,
-            max_wait_s=PATIENCE_S,
+            max_wait_s=QUIET_LIMIT_S,
             waits_per_measurement=WAITS_PER_MEASUREMENT,
-            max_turns=MOST_TURNS,
+            max_turns=MAX_TURNS,
             clock=time.monotonic,
         )
 
@@ -153,7 +153,7 @@ class NoiseProbe:
         self,
         processors: Collection[Processor],
         measures: Sequence[Callable[[], Found]],
-        least: int,
+        minimum: int,
         seconds: float = 0.0,
     ) -> list[tuple[LayerTimes, list[Found]]]:
         """Some measurements in turns, each time with the probe's before them.
@@ -161,8 +161,8 @@ class NoiseProbe:
         Args:
             processors: Who must have been undisturbed.
             measures: What is to be measured.
-            least: How many turns, at least.
-            seconds: How long they go on, up to ``MOST_TURNS``.
+            minimum: How many turns, at least.
+            seconds: How long they go on, up to ``MAX_TURNS``.
         """
         found: list[tuple[LayerTimes, list[Found]]] = []
 
@@ -171,7 +171,7 @@ class NoiseProbe:
             found.append((probe, [measure() for measure in measures]))
             return probe.cpu_us, probe.gpu_us
 
-        self._rule.measure_in_turns(_sides(processors), take_turn, least, seconds)
+        self._rule.measure_in_turns(_sides(processors), take_turn, minimum, seconds)
         return found
 
     def measure_in_turns(
@@ -180,9 +180,9 @@ class NoiseProbe:
         measures: Sequence[Callable[[], LayerTimes]],
         turns: int,
     ) -> tuple[list[LayerTimes], LayerTimes]:
-        """The least of some times, and that of the probe."""
+        """The minimum of some times, and that of the probe."""
         probes, times = zip(*self.turns(processors, measures, turns), strict=True)
-        return [least_of(of_one) for of_one in zip(*times, strict=True)], least_of(probes)
+        return [min_of(of_one) for of_one in zip(*times, strict=True)], min_of(probes)
 
     def measure_times(
         self,
@@ -190,7 +190,7 @@ class NoiseProbe:
         measures: Sequence[Callable[[], LayerTimes]],
         turns: int,
     ) -> list[LayerTimes]:
-        """The least times, as if the processors had been as fast as they usually are."""
+        """The minimum times, as if the processors had been as fast as they usually are."""
         times, probe = self.measure_in_turns(processors, measures, turns)
         usual_cpu_us, usual_gpu_us = self._rule.usual_us
         slowness = probe.cpu_us / usual_cpu_us, probe.gpu_us / usual_gpu_us
@@ -199,10 +199,10 @@ class NoiseProbe:
     def measure_passes(
         self, measures: Sequence[Callable[[], PassTimes]], turns: int, seconds: float
     ) -> list[PassTimes]:
-        """Typical passes while the device is undisturbed: a user waits for these, not the least.
+        """Typical inferences of an undisturbed device: a user waits for these, not the fastest.
 
         The half of the turns counts that has the quicker probes. On many cores the probe tells
-        little of the passes in its turn, and the half is any half.
+        little of the inferences in its turn, and the half is any half.
         """
         found = self.turns(list(Processor), measures, turns, seconds)
         quicker = nsmallest((len(found) + 1) // 2, found, key=lambda turn: turn[0].total_us)

@@ -1,4 +1,4 @@
-"""What a collection measures, as a list: the same for every device, and whoever measures it."""
+"""What a collection measures, as a list: the same for every device, whatever measures it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phonebit.planner.measure.sampling import PartPair, sample_cuts, sample_laye
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import SyncSample
 
-MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
+MAXIMUM: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
 
 SYNC_LAYERS: Final = tuple(
     LayerShape(
@@ -49,9 +49,9 @@ class CollectionPlan:
         layers: How many random layers.
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
-        turns: How often a part is measured, of which the least counts.
+        turns: How often a part is measured, of which the minimum counts.
         rounds: How often everything is measured. A device is slower now and then, for seconds; so
-            rounds follow one another, and the least of a part's times counts.
+            rounds follow one another, and the minimum of a part's times counts.
         seed: Of layers, cuts and weights.
 
     Raises:
@@ -66,9 +66,9 @@ class CollectionPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in MOST.items():
-            if getattr(self, name) > most:
-                raise InputError(f"collection: {name}", expected=f"at most {most}")
+        for name, maximum in MAXIMUM.items():
+            if getattr(self, name) > maximum:
+                raise InputError(f"collection: {name}", expected=f"at most {maximum}")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def choices_of(launches: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ..
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
-    """The orders of a collection by rounds: handovers and random layers.
+    """The orders of a collection by rounds: data transfers and random layers.
 
     So a collection that runs out of time has fewer rounds, then fewer layers, but what
     synchronization costs. Of a layer each processor is measured alone with all of it, then both
@@ -128,6 +128,6 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
 
 
 def handover(layer: LayerShape, way: Way, threads: int, pair: PartPair, us: float) -> SyncSample:
-    """A layer's handover: each processor gets what the other one wrote of the output."""
+    """A layer's data transfer: each processor gets what the other one wrote of the output."""
     to_gpu, to_cpu = (round(layer.output_bytes(part)) for part in pair if part is not None)
     return SyncSample(threads, *way, (to_cpu, to_gpu), round(us, 4))

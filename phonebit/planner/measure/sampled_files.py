@@ -44,7 +44,7 @@ def layer_file(layer: LayerShape, seed: int = 0) -> tuple[FileContents, int]:
 
 
 def layer_index(layer: LayerShape) -> int:
-    """The layer's index in its file: behind the ops that make bits of its inputs."""
+    """The layer's index in its file: after the ops that make bits of its inputs."""
     return len(layer.operand_channels) if layer.input == "bit" else 0
 
 
@@ -183,11 +183,11 @@ def _geometry(layer: LayerShape) -> dict[str, int]:
     if layer.is_convolution or layer.op in ("max_pool2d", "average_pool2d", "pad"):
         rows = layer.out_h, layer.stride_h, layer.pad_top, layer.kernel_h, layer.dilation_h
         columns = layer.out_w, layer.stride_w, layer.pad_left, layer.kernel_w, layer.dilation_w
-        fields["pad_bottom"] = _pad_behind(layer.in_h, *rows)
-        fields["pad_right"] = _pad_behind(layer.in_w, *columns)
+        fields["pad_bottom"] = _pad_after(layer.in_h, *rows)
+        fields["pad_right"] = _pad_after(layer.in_w, *columns)
     return fields
 
 
-def _pad_behind(size: int, out: int, stride: int, before: int, kernel: int, dilation: int) -> int:
-    """Padding behind the map: what the last window needs of it."""
+def _pad_after(size: int, out: int, stride: int, before: int, kernel: int, dilation: int) -> int:
+    """Padding after the map: what the last window needs of it."""
     return max(0, (out - 1) * stride - before + (kernel - 1) * dilation + 1 - size)

@@ -38,12 +38,12 @@ FAMILY_CYCLE: Final = (
 )  # fmt: skip
 """Which family comes when, in the shares in which networks spend their time."""
 OTHERS_A_CYCLE: Final = 2
-"""Behind each cycle, of the families that it does not name, in turn: however many there are, they
+"""After each cycle, of the families that it does not name, in turn: however many there are, they
 take no more of the samples."""
 
-MOST_OPERATIONS: Final = {"bit": 1_000_000_000, "u8": 150_000_000, "f32": 100_000_000}
+MAX_OPERATIONS: Final = {"bit": 1_000_000_000, "u8": 150_000_000, "f32": 100_000_000}
 """Of a layer, by what it reads; larger ones would only be slower."""
-MOST_ELEMENTS: Final = 4_000_000
+MAX_ELEMENTS: Final = 4_000_000
 """Of a tensor."""
 WINDOWS: Final = (
     (3, 1), (3, 1), (3, 1), (3, 2), (1, 1), (1, 1), (1, 2), (5, 1), (5, 2), (7, 1), (7, 2)
@@ -86,9 +86,7 @@ def _is_moderate(layer: LayerShape) -> bool:
         layer.in_h * layer.in_w * sum(layer.operand_channels),
         layer.out_h * layer.out_w * layer.out_c,
     )
-    return (
-        layer.operations(layer.whole) <= MOST_OPERATIONS[layer.input] and elements <= MOST_ELEMENTS
-    )
+    return layer.operations(layer.whole) <= MAX_OPERATIONS[layer.input] and elements <= MAX_ELEMENTS
 
 
 def _size(rng: Random, lowest: int, highest: int, multiple: int = 1) -> int:
@@ -153,9 +151,9 @@ def _layer(op: str, dtype: str, size: Size, in_c: int, **more: Any) -> LayerShap
     )
 
 
-def _binary(rng: Random, size: Size, window: Fields, least_in: int, least_out: int) -> LayerShape:
+def _binary(rng: Random, size: Size, window: Fields, min_in: int, min_out: int) -> LayerShape:
     more = window | _results(rng, True)
-    in_c, out_c = _channels(rng, least_in, 12), _channels(rng, least_out, 12)
+    in_c, out_c = _channels(rng, min_in, 12), _channels(rng, min_out, 12)
     return _layer("binary_conv2d", "bit", size, in_c, out_c=out_c, weight_bits=1, **more)
 
 

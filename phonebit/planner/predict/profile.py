@@ -34,7 +34,7 @@ from phonebit.text_files import parse_json, read_text
 VERSION: Final = 7
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
-LEAST_MARGIN: Final = 0.02
+MIN_MARGIN: Final = 0.02
 MAX_MARGIN: Final = 0.5
 """Of a predictor that is hardly one."""
 ALL: Final = "*"
@@ -158,7 +158,7 @@ class DeviceProfile:
         A search over many cuts finds those that are predicted too fast, so a smaller gain is as
         likely none.
         """
-        return min(max(self.errors.get(method, 0.0), LEAST_MARGIN), MAX_MARGIN)
+        return min(max(self.errors.get(method, 0.0), MIN_MARGIN), MAX_MARGIN)
 
     def sharing_cost(self, method: str, threads: int) -> SharingCost:
         """What a synchronization costs, as a method reckons it.

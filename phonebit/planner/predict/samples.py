@@ -21,7 +21,7 @@ from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import DeviceFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.text_files import MOST_RECORD_BYTES, read_text
+from phonebit.text_files import MAX_RECORD_BYTES, read_text
 
 _FIRST: Final = b'{"device":'
 SAMPLES_FILE: Final = FileKind(
@@ -30,7 +30,7 @@ SAMPLES_FILE: Final = FileKind(
     is_added_to=True,
 )
 """An interruption may have cut off its first line."""
-LEAST_US: Final = 0.01
+MIN_US: Final = 0.01
 """Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
 USUAL: Final = 0.25
 """The share of measurements that find the probe at most so slow: the minimum of thousands is an
@@ -94,7 +94,7 @@ class PartSample:
     @property
     def is_resolved(self) -> bool:
         """Whether the time is one, so that an error may be a share of it."""
-        return self.us > LEAST_US
+        return self.us > MIN_US
 
     def with_probe(self, canary_us: float) -> PartSample:
         """The sample of a clock with which the probe takes so long."""
@@ -225,7 +225,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
     A last line that was cut off is taken away.
     """
     check_output(path, SAMPLES_FILE)
-    text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
+    text = read_text(path, "a file of samples", MAX_RECORD_BYTES) if path.exists() else ""
     whole = text[: text.rfind("\n") + 1]
     if not whole.strip():
         write_output(path, _line({"device": to_record(device)}).encode(), SAMPLES_FILE)

@@ -14,7 +14,7 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.plan.verify_plan import verify_plan
-from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.predict.profile import MIN_MARGIN
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import (
     BestCuts,
@@ -30,7 +30,7 @@ from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stage_costs import StageCosts, State
 from phonebit.planner.search.stages import Placement, Stage, as_plan
 
-MOST_CUTS: Final = 4
+MAX_CUTS: Final = 4
 """Cuts of a layer along a dimension that are measured at most."""
 MAX_STATES: Final = 64
 """Paths that are kept at each layer."""
@@ -118,7 +118,7 @@ def plan_network(
     method: Method,
     times: PartTimes,
     sharing: SharingCost,
-    margin: float = LEAST_MARGIN,
+    margin: float = MIN_MARGIN,
     measured: PartTimes | None = None,
 ) -> Planned:
     """Plans a network.
@@ -157,7 +157,7 @@ def plan_network(
     stages = best_stages(predicted, singles + several_layers(predicted, method, singles), margin)
     costs = predicted
     if measured is not None:
-        costs, margin = StageCosts(graph, measured, sharing), LEAST_MARGIN
+        costs, margin = StageCosts(graph, measured, sharing), MIN_MARGIN
         best = _balanced_cuts(costs, cuts, best)
         several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
         stages = best_stages(costs, single_layers(graph, best) + several, margin)
@@ -184,7 +184,7 @@ def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:
     for (layer, dimension), stage in best.items():
         size = costs.graph.layers[layer].shape[0 if dimension == Placement.ROWS else 2]
         tried: list[Stage] = []
-        while stage not in tried and len(tried) < MOST_CUTS:
+        while stage not in tried and len(tried) < MAX_CUTS:
             tried.append(stage)
             [(cpu_us, gpu_us)] = costs.part_times(stage.parts)
             by_gpu, by_cpu = stage.cut * cpu_us, (size - stage.cut) * gpu_us

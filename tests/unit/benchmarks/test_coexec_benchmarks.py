@@ -90,7 +90,7 @@ def test_candidates_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     candidates = {name: lambda name=name: calls.append(name) for name in "AB"}
     result = turns.compete(candidates, Undisturbed(), turns.Budget(0))
-    assert result["rounds"] == turns.LEAST_ROUNDS
+    assert result["rounds"] == turns.MIN_ROUNDS
     assert set(result["times"]) == {"A", "B"}
     assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count
 
@@ -421,7 +421,7 @@ def test_all_experiments_run_one_after_the_other(
     monkeypatch.setattr(prepare_profile, "collect_samples", collect)
     monkeypatch.setattr(confinement, "task_cores", lambda: {1: ("pocl", frozenset({0}))})
     monkeypatch.setattr(confinement, "REFERENCE", binary_layer(8, 64, 64, 3))
-    shortest = {"WARM_UP_S": 0, "COUNTED_S": 0, "LEAST_ROUNDS": 1, "MOST_ROUNDS": 1}
+    shortest = {"WARM_UP_S": 0, "COUNTED_S": 0, "MIN_ROUNDS": 1, "MAX_ROUNDS": 1}
     for name, value in shortest.items():
         monkeypatch.setattr(turns, name, value)
     monkeypatch.setattr(codl, "measure_energy", no_source)

@@ -261,6 +261,6 @@ def test_tune_keeps_and_exports_what_it_finds(
         assert entry["line"] in table.read_text().splitlines()
     assert table.read_text().startswith("# mine\n")
     tuned = Network.load(tiny_file, device=gpu)
-    serving = {layer.name: tuned.candidates(i)[:1] for i, layer in enumerate(tuned.layers)}
+    in_use = {layer.name: tuned.candidates(i)[:1] for i, layer in enumerate(tuned.layers)}
     for entry in document["layers"]:
-        assert serving[entry["layers"][0]] == [entry["after"]]
+        assert in_use[entry["layers"][0]] == [entry["after"]]

@@ -25,7 +25,7 @@ def test_a_second_start_compiles_nothing(tiny_file: Path, gpu: str) -> None:
 def test_candidates_can_be_measured_and_chosen(tiny_file: Path, gpu: str) -> None:
     network = Network.load(tiny_file, device=gpu)
     index = next(i for i, layer in enumerate(network.layers) if layer.binary)
-    serving, other = network.candidates(index)[0], network.candidates(index)[-1]
+    in_use, other = network.candidates(index)[0], network.candidates(index)[-1]
     latency_ms, equal = network.measure_choice(index, other, batch=2, repeats=3)
     assert latency_ms > 0
     assert equal
@@ -33,7 +33,7 @@ def test_candidates_can_be_measured_and_chosen(tiny_file: Path, gpu: str) -> Non
     path = store_tuning(key, [network.tuning_line(index, other)])
     assert path is not None
     tuned = Network.load(tiny_file, device=gpu)
-    assert tuned.candidates(index)[0] == other != serving
+    assert tuned.candidates(index)[0] == other != in_use
     batch = random_inputs(network.inputs, 3)[network.inputs[0].name]
     np.testing.assert_array_equal(tuned.forward(batch), network.forward(batch))
 

@@ -21,7 +21,7 @@ from phonebit.planner.measure.measuring import PROBE
 from phonebit.planner.measure.orders import WAYS, CollectionPlan, Way
 from phonebit.planner.measure.sampling import sample_cuts
 from phonebit.planner.predict.profile import read_profile
-from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
+from phonebit.planner.predict.samples import MIN_US, PartSample, begin_samples, read_samples
 from support.cli_process import Cli
 from support.made_up_device import (
     FACTS,
@@ -132,7 +132,7 @@ def test_samples_are_those_of_the_usual_clock(tmp_path: Path) -> None:
 
 
 def test_times_that_no_clock_resolves_stay_what_they_are() -> None:
-    sample = PartSample(PROBE, Processor.CPU, 1, PROBE.whole, "any", LEAST_US, 4.0)
+    sample = PartSample(PROBE, Processor.CPU, 1, PROBE.whole, "any", MIN_US, 4.0)
     assert sample.with_probe(5.0) == replace(sample, canary_us=5.0)
 
 

@@ -77,11 +77,11 @@ class MadeUpPhone:
             told = engine.measure_layer(int(index), cpu, gpu)
             times.append([told[f"{side}_us"] for side in ("total", "cpu", "gpu")])
             launches.append([] if gpu is None else list(engine.dispatch(int(index), gpu)))
-        canary = self.canary(int(threads))
-        answer = {"order": int(number), "way": way, "times_us": times, "canary_us": canary}
+        noise = self.noise(int(threads))
+        answer = {"order": int(number), "way": way, "times_us": times, "canary_us": noise}
         return [answer | {"launches": launches}]
 
-    def canary(self, threads: int) -> list[float]:
+    def noise(self, threads: int) -> list[float]:
         [words] = [line.split() for line in self.lines() if line.startswith("canary ")]
         engine = self.device(self.folder / words[1], threads, self.device.ways[0])
         told = engine.measure_layer(int(words[2]), *self.parts(words[3]))

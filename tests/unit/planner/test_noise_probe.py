@@ -7,8 +7,8 @@ import pytest
 from phonebit.planner import Processor
 from phonebit.planner.measure import measuring
 from phonebit.planner.measure.measuring import (
-    MOST_TURNS,
-    PATIENCE_S,
+    MAX_TURNS,
+    QUIET_LIMIT_S,
     LayerTimes,
     NoiseProbe,
     PassTimes,
@@ -54,7 +54,7 @@ def test_turns_end_on_a_device_that_stays_slow(clock: Clock) -> None:
     found = [probe.measure_in_turns(BOTH, [device.measure], TURNS)[0][0] for _ in range(100)]
     assert {times.cpu_us for times in found[1:]} == {17.0}
     alone_s = 100 * TURNS * 2 * 0.1
-    assert PATIENCE_S + alone_s < clock.seconds < PATIENCE_S + 4 * alone_s
+    assert QUIET_LIMIT_S + alone_s < clock.seconds < QUIET_LIMIT_S + 4 * alone_s
 
 
 def test_who_has_no_turn_may_be_disturbed(clock: Clock) -> None:
@@ -112,7 +112,7 @@ def test_short_passes_are_repeated_for_some_time(clock: Clock) -> None:
     probe.measure_passes([measure], 3, 0.9)
     assert len(calls) == 5
     probe.measure_passes([measure], 3, 1e9)
-    assert len(calls) == 5 + MOST_TURNS
+    assert len(calls) == 5 + MAX_TURNS
 
 
 @pytest.mark.parametrize("side", BOTH)
@@ -144,7 +144,7 @@ def test_a_device_that_stays_slow_is_measured_as_it_is(clock: Clock) -> None:
     slow = [probe.measure_quietly(BOTH, device.measure) for _ in range(100)]
     assert {times.cpu_us for times in slow} == {17.0}
     alone_s = 100 * 0.2  # a probe and a measurement
-    assert PATIENCE_S + alone_s < clock.seconds < PATIENCE_S + 4 * alone_s
+    assert QUIET_LIMIT_S + alone_s < clock.seconds < QUIET_LIMIT_S + 4 * alone_s
 
 
 def test_a_single_quick_moment_is_not_what_the_layer_usually_takes(clock: Clock) -> None:

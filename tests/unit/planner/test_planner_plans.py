@@ -17,7 +17,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.models.networks import converted
 from phonebit.planner import Processor, verify_plan
-from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.predict.profile import MIN_MARGIN
 from phonebit.planner.search.branches import branch_regions, branch_stages
 from phonebit.planner.search.chains import chain_ends, chain_stage, fraction_cut
 from phonebit.planner.search.methods import CUTS, METHODS, method_named
@@ -49,7 +49,7 @@ def plan(
     method: str,
     speeds: tuple[Speed, Speed] = EVEN,
     sync: SyncCosts | None = None,
-    margin: float = LEAST_MARGIN,
+    margin: float = MIN_MARGIN,
     measured: tuple[Speed, Speed] | None = None,
     channel_step: int | None = 8,
 ) -> Planned:

@@ -248,7 +248,7 @@ def test_a_threshold_that_never_fires_is_found_where_no_input_fires(
 
 @cache
 def levels() -> onnx.ModelProto:
-    """A real layer, a BatchNorm far off its data, a quantizer of two bits and a binary layer."""
+    """A float layer, a BatchNorm far off its data, a quantizer of two bits and a binary layer."""
     rng = np.random.default_rng(6)
     constants: dict[str, NDArray[Any]] = {
         "w": rng.normal(0, 0.3, (32, 3, 3, 3)).astype(np.float32),

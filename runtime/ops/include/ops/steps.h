@@ -80,7 +80,7 @@ inline constexpr Step kSteps[] = {
 #undef PHONEBIT_FUNCTION
 };
 /// Thresholds of a count for one channel: 256 levels.
-inline constexpr int64_t kMostCounted = 255;
+inline constexpr int64_t kMaxCounted = 255;
 
 inline constexpr uint32_t kStepCount = sizeof kSteps / sizeof kSteps[0];
 

@@ -6,7 +6,7 @@
 namespace phonebit::engine::threads {
 
 template <class T>
-void keep_least(std::atomic<T>& minimum, T value) {
+void keep_minimum(std::atomic<T>& minimum, T value) {
   T seen = minimum.load(std::memory_order_relaxed);
   while (value < seen && !minimum.compare_exchange_weak(seen, value)) {
   }
