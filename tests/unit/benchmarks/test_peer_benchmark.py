@@ -81,12 +81,12 @@ def write_worker(folder: Path, patch: pytest.MonkeyPatch, text: str = WORKER) ->
 
 
 def task(folder: Path, variant: str = "") -> dict[str, Any]:
-    image = folder / "picture.npy"
+    image = folder / "image.npy"
     np.save(image, np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3))
     model = folder / "network.bin"
     model.write_bytes(b"12345")
     (folder / "libengine.so.1").write_bytes(bytes(100))
-    return {"model": str(model), "picture": str(image), "threads": 1, "cores": [],
+    return {"model": str(model), "image": str(image), "threads": 1, "cores": [],
             "variant": variant}  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_a_worker_answers_every_request(module: str, tmp_path: Path) -> None:
     worker.ask("batch 3", QUIET_LIMIT_S)
     worker.ask(f"output {tmp_path / 'three.npy'}", QUIET_LIMIT_S)
     first, three = np.load(tmp_path / "out.npy"), np.load(tmp_path / "three.npy")
-    assert np.array_equal(three, np.repeat(first, 3, axis=0)), "one picture, three times"
+    assert np.array_equal(three, np.repeat(first, 3, axis=0)), "one image, three times"
     end = worker.ask("end", QUIET_LIMIT_S)
     assert end["peak_mib"] > 1
     assert (end["library_bytes"], end["loaded_library_bytes"]) == (100, 0)
@@ -128,7 +128,7 @@ def test_results_with_channels_first_are_compared_with_channels_last(
     worker.ask("batch 1", QUIET_LIMIT_S)
     worker.ask(f"output {tmp_path / 'out.npy'}", QUIET_LIMIT_S)
     worker.stop()
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "picture.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "image.npy"))
 
 
 def test_an_engine_that_is_not_installed_is_named(module: str, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> str:
     files = Files(files.work, python, "f16")  # type: ignore[arg-type]
     folder = files.folder(ZOO)
     folder.mkdir(parents=True)
-    np.save(folder / "picture_f32.npy", np.ones((1, 2, 4, 3), np.float32))
+    np.save(folder / "image_f32.npy", np.ones((1, 2, 4, 3), np.float32))
     for name in ("network.pbit", "larq.tflite"):
         (folder / name).write_bytes(bytes(1000))
 
