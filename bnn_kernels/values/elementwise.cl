@@ -29,7 +29,9 @@ float4 operand(__global const input_t* input, int pixel, int channel) {
   return convert_float4(LOAD_4(uchar, input, at));
 #else
   const int left = OUT_C - channel;
-  return VECTOR_4(float, input[at], left > 1 ? input[at + 1] : 0, left > 2 ? input[at + 2] : 0, left > 3 ? input[at + 3] : 0);
+  const int last = at + left - 1;  // as in load_four; clspv fails at reads that a comparison guards
+  const float x = input[at], y = input[min(at + 1, last)], z = input[min(at + 2, last)], w = input[min(at + 3, last)];
+  return VECTOR_4(float, x, left > 1 ? y : 0.0f, left > 2 ? z : 0.0f, left > 3 ? w : 0.0f);
 #endif
 #else
   return load_four(INPUT_HALF, input, pixel * OUT_C + channel, OUT_C - channel, OUT_C);
