@@ -140,7 +140,7 @@ def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--testbed", default=DEFAULT, help="cores of GPU and CPU, its ISA")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="after --; runs in the testbed")
     options = parser.parse_args()
     testbed = Testbed.named(options.testbed)
     testbed.enter()

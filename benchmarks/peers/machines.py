@@ -31,7 +31,7 @@ COLUMNS: Final[tuple[tuple[str, Chosen], ...]] = (
 
 
 def section() -> str:
-    """Machines besides the one that is shown in full, and every machine's goals."""
+    """Machines other than the one that is shown in full, and every machine's goals."""
     parts = []
     for path in sorted(RESULTS.glob("peers_cpu*.json")):
         document = read_results(path)

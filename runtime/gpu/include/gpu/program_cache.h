@@ -22,7 +22,7 @@ struct ProgramStatistics {
   double build_ms = 0.0;
 };
 
-/// One for a Device. A disk entry holds its whole key (program text, options, device, driver) beside the
+/// One for a Device. A disk entry holds its whole key (program text, options, device, driver) with the
 /// binary and a checksum, so neither a damaged file nor a collision of names can pass for another program;
 /// files are written under a temporary name and renamed. An unusable directory means no disk cache, silently.
 /// Thread-safe.
