@@ -48,7 +48,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True, help="folder for the networks' files")
     parser.add_argument("--prepare", action="store_true", help="write the files and stop")
     parser.add_argument("--networks", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--engines", nargs="+", default=[], help="other than phonebit; default: all")
+    parser.add_argument("--engines", nargs="+", default=[], help="next to phonebit; default: all")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--batch", nargs="+", type=int, default=[1])
     parser.add_argument(
