@@ -29,7 +29,7 @@ class Constants:
 
         Raises:
             ConversionError: The framework refuses to compute it.
-            UnsupportedError: An element of it is NaN.
+            UnsupportedError: An element of it is NaN, or one of its operators is for inputs only.
         """
         waiting = [call]
         while waiting:
@@ -57,6 +57,11 @@ class Constants:
             return call.target
         if call.op == "empty":
             return np.zeros(call.shape, call.dtype)
+        if call.target is None and call.op != "getitem":
+            raise UnsupportedError(
+                f"reads {call.name!r}, which {call.title or call.op} computes from constants "
+                "alone; store its result in the model"
+            )
         arguments = {
             name: replace_calls(value, self._values.__getitem__)
             for name, value in call.arguments.items()
