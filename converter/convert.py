@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from phonebit.floating_point import rounds_by_default
 from phonebit.format.records import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import PBIT_FILE
 from phonebit.images.preprocessing import Preprocessing
+from phonebit.keywords import check_keywords
 from phonebit.output_files import check_output, write_output
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,50 @@ class Conversion:
     report: ConversionReport
 
 
+class ConvertOptions(TypedDict, total=False):
+    """How a network is converted: keywords of ``convert`` and ``convert_graph``.
+
+    Those that are left out have their defaults, which are named first.
+
+    Attributes:
+        input_dtype: "f32": the network reads what it read in training. "u8": it reads image
+            levels, and computes their values by ``preprocessing`` or ``input_range``.
+        input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
+            in training, e.g. (-1.0, 1.0).
+        preprocessing: Image preprocessing; stored in the file, where
+            ``phonebit run`` and others read it. It holds for every input.
+        labels: Class names, one per channel of the first output, or per class if it gives boxes.
+        detection: The anchors of a detector, if the first output gives boxes; stored in the file,
+            where ``phonebit run`` finds them.
+        strict: Whether it is an error that a layer with quantized kernel and quantized input did
+            not become binary; False.
+        check: Whether the network is executed in NumPy before and after each pass to compare;
+            True.
+        name: The network's name; None: the model's own.
+        zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros have a
+            cause (a ReLU, an even number of +-1, a region of one colour, which images of 0, the
+            minimum and the maximum value show); where they are a rare accident of float sums
+            they count as +1, and the report says so. "exact": kept wherever they are possible.
+            "plus": always +1.
+        float_weights: How weights of full-precision layers are stored. "f32": exactly. "f16":
+            rounded to the nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each,
+            with a scale per filter. Arithmetic stays float32 (unless loaded with precision="fast");
+            the report says how large the rounding is, and which layers keep f32 because they are
+            out of range.
+    """
+
+    input_dtype: InputDtype
+    input_range: tuple[float, float] | None
+    preprocessing: Preprocessing | None
+    labels: Sequence[str] | None
+    detection: DetectionHead | None
+    strict: bool
+    check: bool
+    name: str | None
+    zeros: Zeros
+    float_weights: FloatWeights
+
+
 @rounds_by_default
 def convert(
     source: PathLike | Any,
@@ -53,16 +98,6 @@ def convert(
     /,
     *,
     output_path: PathLike | None = None,
-    input_dtype: InputDtype = "f32",
-    input_range: tuple[float, float] | None = None,
-    preprocessing: Preprocessing | None = None,
-    labels: Sequence[str] | None = None,
-    detection: DetectionHead | None = None,
-    strict: bool = False,
-    check: bool = True,
-    name: str | None = None,
-    zeros: Zeros = "auto",
-    float_weights: FloatWeights = "f32",
     example_input: Any = None,
     input_shape: Sequence[int] | None = None,
     model: str | None = None,
@@ -70,6 +105,7 @@ def convert(
     custom_layers: Mapping[str, Any] | None = None,
     trust_lambdas: bool = False,
     replace_any: bool = False,
+    **options: Unpack[ConvertOptions],
 ) -> ConversionReport:
     """Converts a trained network and writes it as a ``.pbit`` file.
 
@@ -90,28 +126,6 @@ def convert(
         path: ``output_path``.
         output_path: Where to write; without it no file is written, and the report tells what would
             be. An existing ``.pbit`` file is replaced only when the new one is complete.
-        input_dtype: "f32": the network reads what it read in training. "u8": it reads image
-            levels, and computes their values by ``preprocessing`` or ``input_range``.
-        input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
-            in training, e.g. (-1.0, 1.0).
-        preprocessing: Image preprocessing; stored in the file, where
-            ``phonebit run`` and others read it. It holds for every input.
-        labels: Class names, one per channel of the first output, or per class if it gives boxes.
-        detection: The anchors of a detector, if the first output gives boxes; stored in the file,
-            where ``phonebit run`` finds them.
-        strict: Fail if a layer with quantized kernel and quantized input did not become binary.
-        check: Execute the network in NumPy before and after each pass and compare.
-        name: The network's name; by default the model's own.
-        zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros have a
-            cause (a ReLU, an even number of +-1, a region of one colour, which images of 0, the
-            minimum and the maximum value show); where they are a rare accident of float sums
-            they count as +1, and the report says so. "exact": kept wherever they are possible.
-            "plus": always +1.
-        float_weights: How weights of full-precision layers are stored. "f32": exactly. "f16":
-            rounded to the nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each,
-            with a scale per filter. Arithmetic stays float32 (unless loaded with precision="fast");
-            the report says how large the rounding is, and which layers keep f32 because they are
-            out of range.
         example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
             (N, channels, height, width), instead of ``example_input``. ONNX: the shape of the only
@@ -125,6 +139,7 @@ def convert(
             ``phonebit.converter.importers.keras.plugin``.
         trust_lambdas: Run the Python code in a Keras file's Lambda layers, to see what it computes.
         replace_any: Also replace a file that is no ``.pbit`` file; never the source.
+        **options: See ``ConvertOptions``.
 
     Returns:
         The report.
@@ -135,8 +150,10 @@ def convert(
             problems are listed. Also if the file cannot be written.
         InputError: The output path is the source, a folder, or a file of another kind; or the
             arguments are in another order.
+        TypeError: There is no option of a name.
         VerificationError: A pass changed a result: a bug in PhoneBit.
     """
+    check_keywords(options, ConvertOptions)
     example_input, output_path = _example_and_output(
         [argument for argument in (example_or_path, path) if argument is not None],
         example_input,
@@ -149,26 +166,13 @@ def convert(
         origin["file"] = inputs[0].name
     if output_path is not None:
         check_output(output_path, PBIT_FILE, inputs, replace_any)
-    options = ImportOptions(
+    import_options = ImportOptions(
         input_shape, model, example_input, custom_quantizers, custom_layers, trust_lambdas
     )
-    graph = import_source(source, options)
+    graph = import_source(source, import_options)
     _log.info("imported %s: %d nodes", graph.name, len(graph.nodes))
-    origin["framework"] = framework_of(source, options)
-    conversion = convert_graph(
-        graph,
-        input_dtype=input_dtype,
-        input_range=input_range,
-        preprocessing=preprocessing,
-        labels=labels,
-        detection=detection,
-        strict=strict,
-        check=check,
-        name=name,
-        zeros=zeros,
-        float_weights=float_weights,
-        origin=origin,
-    )
+    origin["framework"] = framework_of(source, import_options)
+    conversion = convert_graph(graph, origin=origin, **options)
     if output_path is not None:
         write_conversion(conversion, output_path, inputs, replace_any)
     _log.info("converted: %r", conversion.report)
@@ -225,54 +229,40 @@ def write_conversion(
 
 @rounds_by_default
 def convert_graph(
-    graph: Graph,
-    *,
-    input_dtype: InputDtype = "f32",
-    input_range: tuple[float, float] | None = None,
-    preprocessing: Preprocessing | None = None,
-    labels: Sequence[str] | None = None,
-    detection: DetectionHead | None = None,
-    strict: bool = False,
-    check: bool = True,
-    name: str | None = None,
-    zeros: Zeros = "auto",
-    float_weights: FloatWeights = "f32",
-    origin: dict[str, str] | None = None,
+    graph: Graph, *, origin: dict[str, str] | None = None, **options: Unpack[ConvertOptions]
 ) -> Conversion:
     """Converts a source graph without touching the disk.
 
     Args:
         graph: Source graph; it is not changed.
-        input_dtype: See ``convert``.
-        input_range: See ``convert``.
-        preprocessing: See ``convert``.
-        labels: See ``convert``.
-        detection: See ``convert``.
-        strict: See ``convert``.
-        check: See ``convert``.
-        name: See ``convert``.
-        zeros: See ``convert``.
-        float_weights: See ``convert``.
         origin: What the file's metadata says about where the network came from.
+        **options: See ``ConvertOptions``.
 
     Raises:
         ConversionError: As ``convert``.
+        TypeError: There is no option of a name.
         VerificationError: As ``convert``.
     """
-    known = get_args(FloatWeights)
+    check_keywords(options, ConvertOptions)
+    known, float_weights = get_args(FloatWeights), options.get("float_weights", "f32")
     if float_weights not in known:
         expected = " or ".join(map(repr, known))
         raise ConversionError("float_weights", expected=expected, got=repr(float_weights))
-    rule = chosen_preprocessing(input_range, preprocessing)
-    prepared = prepare_source(graph, input_dtype, rule)
-    if name is not None:
+    rule = chosen_preprocessing(options.get("input_range"), options.get("preprocessing"))
+    prepared = prepare_source(graph, options.get("input_dtype", "f32"), rule)
+    if (name := options.get("name")) is not None:
         prepared.name = name
-    if detection is not None:
+    if (detection := options.get("detection")) is not None:
         prepared.detection = {prepared.outputs[0]: _fitting(prepared, detection)}
-    if labels is not None:
+    if (labels := options.get("labels")) is not None:
         prepared.labels = _checked_labels(prepared, labels)
-    result = run_pipeline(prepared, check=check, zeros=zeros, float_weights=float_weights)
-    if strict:
+    result = run_pipeline(
+        prepared,
+        check=options.get("check", True),
+        zeros=options.get("zeros", "auto"),
+        float_weights=float_weights,
+    )
+    if options.get("strict", False):
         _check_strict(prepared, result)
     content = to_bytes(result.graph, _metadata(result.graph, origin or {}))
     report = build_report(prepared, result.graph, result.log, len(content))

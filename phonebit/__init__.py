@@ -30,7 +30,7 @@ from phonebit.errors import (
 )
 
 if typing.TYPE_CHECKING:
-    from phonebit.converter.convert import convert
+    from phonebit.converter.convert import ConvertOptions, convert
     from phonebit.devices.loading import EngineOptions
     from phonebit.devices.tuning import tune
     from phonebit.evaluation.evaluate import evaluate
@@ -45,6 +45,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "CancelledError",
     "ConversionError",
+    "ConvertOptions",
     "DeviceError",
     "EngineOptions",
     "InputError",
@@ -65,6 +66,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ConvertOptions": "phonebit.converter.convert",
     "EngineOptions": "phonebit.devices.loading",
     "Network": "phonebit.network",
     "Preprocessing": "phonebit.images.preprocessing",

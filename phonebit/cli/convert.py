@@ -4,43 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.image_options import ImageFlags
 from phonebit.cli.import_options import ImportFlags
-from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.cli.options import ForceOption, JsonOption, WeightType
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import ConversionError, InputError
-
-
-class InputType(StrEnum):
-    """Element types that a converted network can read."""
-
-    f32 = "f32"
-    u8 = "u8"
-
-
-class ZeroRule(StrEnum):
-    """What becomes of exact zeros in front of a sign whose value is 0 there."""
-
-    auto = "auto"
-    exact = "exact"
-    plus = "plus"
-
-
-class WeightType(StrEnum):
-    """How the weights of full-precision layers are stored."""
-
-    f32 = "f32"
-    f16 = "f16"
-    i8 = "i8"
-
 
 SourceArgument = Annotated[
     Path,
@@ -57,7 +32,7 @@ OutputOption = Annotated[
     ),
 ]
 InputOption = Annotated[
-    InputType,
+    Literal["f32", "u8"],
     typer.Option("--input", help="f32: values as in training; u8: image levels 0..255."),
 ]
 LabelsOption = Annotated[
@@ -77,7 +52,7 @@ NoCheckOption = Annotated[
     bool, typer.Option("--no-check", help="Skip the comparison of the graph after every pass.")
 ]
 ZerosOption = Annotated[
-    ZeroRule,
+    Literal["auto", "exact", "plus"],
     typer.Option(
         help="Handling of PyTorch's sign(0) = 0. auto: exact where zeros are likely, otherwise +1 "
         "and reported; exact: always exact, at twice the cost; plus: always +1."
@@ -98,13 +73,13 @@ def convert(
     source: SourceArgument,
     *,
     to: OutputOption = None,
-    input_type: InputOption = InputType.f32,
+    input_type: InputOption = "f32",
     labels: LabelsOption = None,
     detection: DetectionOption = None,
     strict: StrictOption = False,
     no_check: NoCheckOption = False,
-    zeros: ZerosOption = ZeroRule.auto,
-    float_weights: FloatWeightsOption = WeightType.f32,
+    zeros: ZerosOption = "auto",
+    float_weights: FloatWeightsOption = "f32",
     force: ForceOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
@@ -126,7 +101,7 @@ def convert(
     )
     options = source_flags.options()
     try:
-        rule, names = flags.for_conversion(is_needed=input_type is InputType.u8)
+        rule, names = flags.for_conversion(is_needed=input_type == "u8")
     except InputError as error:
         # What else is missing, so that nobody learns of it after the next attempt.
         missing = missing_options(source, options) if source.exists() else []
@@ -137,14 +112,14 @@ def convert(
         report = convert_model(
             source,
             target,
-            input_dtype=input_type.value,
+            input_dtype=input_type,
             preprocessing=rule,
             labels=names,
             detection=read_head(detection) if detection is not None else None,
             strict=strict,
             check=not no_check,
-            zeros=zeros.value,
-            float_weights=float_weights.value,
+            zeros=zeros,
+            float_weights=float_weights,
             replace_any=force,
             **vars(options),
         )

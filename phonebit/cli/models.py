@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.cli.options import ForceOption, JsonOption, WeightType
 from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 from phonebit.layer_info import shape_text
 
 if TYPE_CHECKING:
-    from phonebit.models.networks import NetworkFacts
+    from phonebit.models.networks import BuiltForm, NetworkFacts
     from phonebit.models.trained import TrainedNetwork
-
-
-class ModelForm(StrEnum):
-    """What can be built of each network."""
-
-    binary = "binary"
-    float = "float"
-
-
-class FloatWeights(StrEnum):
-    """How a file holds float weights."""
-
-    f32 = "f32"
-    f16 = "f16"
-    i8 = "i8"
 
 
 NameArgument = Annotated[
@@ -48,11 +32,11 @@ OutputOption = Annotated[
     ),
 ]
 FormOption = Annotated[
-    ModelForm | None,
+    Literal["binary", "float"] | None,
     typer.Option("--form", help="float: the full-precision twin."),
 ]
 FloatWeightsOption = Annotated[
-    FloatWeights | None,
+    WeightType | None,
     typer.Option(
         "--float-weights", help="Storage of full-precision weights: f16, i8: 2 or 1 bytes each."
     ),
@@ -80,8 +64,7 @@ def models(
         if name not in NETWORKS:
             known = ", ".join((*TRAINED, *NETWORKS))
             raise InputError("no such network", expected=f"one of {known}", got=repr(name))
-        weights = float_weights or FloatWeights.f32
-        _write(name, to, form or ModelForm.binary, weights, force, as_json)
+        _write(name, to, form or "binary", float_weights or "f32", force, as_json)
         return
     if to is not None or form is not None or float_weights is not None:
         raise InputError("options for a file, but no network", hint="say which: NAME -o OUT")
@@ -116,8 +99,8 @@ def _write_trained(name: str, target: Path, force: bool, as_json: bool) -> None:
 def _write(
     name: str,
     to: Path | None,
-    form: ModelForm,
-    float_weights: FloatWeights,
+    form: BuiltForm,
+    float_weights: WeightType,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -125,7 +108,7 @@ def _write(
 
     target = to or Path(f"{Path(name).name}.pbit")
     with progress(f"building {name}", None, quiet=as_json):
-        report = build(name, target, form.value, float_weights.value, replace_any=force)
+        report = build(name, target, form, float_weights, replace_any=force)
     if as_json:
         print_json(report.to_dict())
         return

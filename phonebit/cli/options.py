@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from phonebit.network import Network
 
 Precision = Literal["exact", "f16", "fast"]
+WeightType = Literal["f32", "f16", "i8"]
 Kernels = Literal["tuned", "paper"]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ForceOption = Annotated[

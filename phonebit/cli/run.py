@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,13 +24,7 @@ if TYPE_CHECKING:
 DETECTION_PANEL = "Detectors"
 
 
-class Task(StrEnum):
-    """What a network is asked."""
-
-    classify = "classify"
-    detect = "detect"
-
-
+Task = Literal["classify", "detect"]
 TaskOption = Annotated[
     Task | None, typer.Option("--task", help="Task.", show_default="as stored in the file")
 ]
@@ -105,10 +98,10 @@ def run(
         raise InputError("an image without a name", hint="an unset variable of the shell?")
     paths = named_images(map(Path, images))
     network = engine.load(file)
-    chosen = task or (Task.detect if network.detection else Task.classify)
+    chosen = task or ("detect" if network.detection else "classify")
     _refuse_unused(network, chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: Sequence[Path | None] = [None] * len(paths)
-    if chosen is Task.detect:
+    if chosen == "detect":
         from phonebit.cli.detect import drawing_targets
 
         check_detector(network)
@@ -120,14 +113,14 @@ def run(
     rule = flags.rule_for(network, info)
     rule_for_levels(rule, info)  # says that there is none before any image is read
     one: Callable[..., dict[str, Any]] = partial(_classified, network, top=top or 5, quiet=as_json)
-    if chosen is Task.detect:
+    if chosen == "detect":
         limits = detection_limits(score, iou)
         one = partial(_detected, network, limits=limits, force=force, quiet=as_json)
     documents = _each(paths, targets, lambda path, to: one(load_image(path, info, rule), to))
     if as_json:
         document = {
             "file": str(file),
-            "task": chosen.value,
+            "task": chosen,
             "device": network.device,
             "isa": network.isa,
             "threads": network.threads,
@@ -174,11 +167,11 @@ def _refuse_unused(
     Raises:
         InputError: if a flag of the other task was given.
     """
-    flags = classify if task is Task.detect else detect
+    flags = classify if task == "detect" else detect
     given = [flag for flag, value in flags.items() if value is not None]
     if given:
-        kinds = {Task.classify: "classifiers", Task.detect: "detectors"}
-        other = Task.classify if task is Task.detect else Task.detect
+        kinds = {"classify": "classifiers", "detect": "detectors"}
+        other = "classify" if task == "detect" else "detect"
         raise InputError(
             f"{', '.join(given)} is for {kinds[other]}",
             where=str(network.path),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,13 +20,6 @@ from phonebit.errors import InputError
 BOTH = ("cpu", "gpu")
 
 
-class AxisOrder(StrEnum):
-    """Orders of an array's axes."""
-
-    nhwc = "nhwc"
-    nchw = "nchw"
-
-
 DatasetOption = Annotated[
     Path | None,
     typer.Option(
@@ -39,7 +31,7 @@ DatasetOption = Annotated[
     ),
 ]
 LayoutOption = Annotated[
-    AxisOrder | None,
+    Literal["nhwc", "nchw"] | None,
     typer.Option(help="Axis order of an .npz or .npy file.", show_default="by its shape"),
 ]
 SamplesOption = Annotated[
@@ -123,7 +115,7 @@ def verify(
             networks,
             arrays,
             options=options,
-            layout=(layout.value if layout else None) if is_file else "nhwc",
+            layout=layout if is_file else "nhwc",
             framework=not interpreter,
             precision=engine.precision,
             progress=advance,

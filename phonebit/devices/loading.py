@@ -16,6 +16,7 @@ from phonebit.devices.target import Target, find_target
 from phonebit.devices.thread_count import default_threads
 from phonebit.devices.tuning_store import cache_folder, stored_tuning, tuning_file
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning
+from phonebit.keywords import check_keywords
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -106,9 +107,7 @@ def check_options(options: EngineOptions) -> None:
         InputError: one is out of range.
         TypeError: there is no option of a name.
     """
-    known = EngineOptions.__annotations__
-    if unknown := [name for name in options if name not in known]:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; known: {', '.join(known)}")
+    check_keywords(options, EngineOptions)
     threads = options.get("threads", 0)
     if not 0 <= threads <= MAX_THREADS:
         raise InputError(

@@ -161,6 +161,13 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, object], message
         convert_graph(network(), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("call", [convert, convert_graph])
+def test_a_keyword_that_is_no_option_is_named(call: Any) -> None:
+    """Before anything is read."""
+    with pytest.raises(TypeError, match=r"'zero'; known: input_dtype, .*, zeros, float_weights"):
+        call("missing.h5", zero="exact")
+
+
 def test_labels_and_name_are_stored() -> None:
     labels = [f"class {index}" for index in range(10)]
     conversion = convert_graph(network(), labels=labels, name="mine")
