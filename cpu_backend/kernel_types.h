@@ -22,7 +22,7 @@ struct ConvShape {
   int stride_h, stride_w;
   int dilation_h, dilation_w;
   int pad_top, pad_left, pad_bottom, pad_right;
-  int pad_value;             // -1, 0 or +1; 0 also for real-valued inputs
+  int pad_value;             // -1, 0 or +1; 0 also for float inputs
   int input_mul, input_add;  // u8 inputs: the layer sees input_mul * x + input_add
 };
 
@@ -154,7 +154,7 @@ struct U8ConvKernel {
 /// computes the same bits, and halves and integers those of the same numbers as floats. Protocol as
 /// BinaryConvKernel.
 template <class Weight>
-struct RealConvKernel {
+struct FloatConvKernel {
   const char* name;
   size_t (*packed_bytes)(const ConvShape&);
   void (*pack_weights)(const ConvShape&, const Weight* weights, void* packed);
@@ -166,9 +166,9 @@ struct RealConvKernel {
               const OutputRange&, const Epilogue&);
 };
 
-using F32ConvKernel = RealConvKernel<float>;
-using F16ConvKernel = RealConvKernel<uint16_t>;
-using W8ConvKernel = RealConvKernel<int8_t>;
+using F32ConvKernel = FloatConvKernel<float>;
+using F16ConvKernel = FloatConvKernel<uint16_t>;
+using W8ConvKernel = FloatConvKernel<int8_t>;
 
 /// Convolution of float32 values in 8-bit integers, groups == 1:
 ///   q(x) = nearest integer of x * multiplier, limited to -127 … 127

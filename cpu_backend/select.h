@@ -72,7 +72,7 @@ bool is_dense(const ConvShape& shape);
 bool shares_sums_avx512(const ConvShape& shape);
 /// Whether windows that share sums pay: many filters, which are the lanes, and long windows.
 bool shares_windows_avx512(const ConvShape& shape);
-/// Whether carry-save adders over the rows of 3x3 windows pay. Below 128 channels a tile's sums are too
+/// Whether carry-save adders over the rows of 3x3 windows pay. With fewer than 128 channels the sums are too
 /// short: what is done once per tile, and the re-coded map, nine times as large as the map, cost what the
 /// carries save.
 bool saves_carries(const ConvShape& shape);

@@ -7,7 +7,7 @@
 //
 // One output pixel uses every weight once: the layer is a stream of weights, and what counts is bytes. So
 // weights stay packed, 8 bits per channel and byte lane, and are split into two table indices in registers: 7
-// operations of 32 bytes (2 ands, 1 shift, 2 shuffles, 2 additions), 13.7 bytes a cycle on three vector
+// operations of 32 bytes (2 ands, 1 shift, 2 shuffles, 2 additions), 13.7 bytes per cycle on three vector
 // ports, where the pair table's layout would read twice as many.
 #include "select.h"
 #include "simd/avx2.h"

@@ -83,7 +83,7 @@ void planes_run(const ConvShape& s, const void* const* packed, const uint32_t* c
   const PairLayer& layer = packed_layer(s, packed[0]);
   const PairMap map(s);
   const AccumulatorSink sink = {nullptr, 0, &epilogue};
-  for_each_pass(s, map, range, [&](int block, int begin, int end) PHONEBIT_LAMBDA_INLINE {
+  for_each_chunk(s, map, range, [&](int block, int begin, int end) PHONEBIT_LAMBDA_INLINE {
     const int32_t* const entries[2] = {layer.entries(block, borders.count()),
                                        packed_layer(s, packed[1]).entries(block, borders.count())};
     const PairWalk walk(s, map, borders, (const uint16_t*)scratch, begin, end);

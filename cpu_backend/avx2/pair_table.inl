@@ -33,8 +33,8 @@ constexpr int kChunkSteps = 60;                // 60 * 4 <= 255
 constexpr int kPartSteps = 16380;              // 16380 * 4 <= 65535, with room for a limit one above
 constexpr int kTilePixels = kPairTablePixels;  // two pairs
 constexpr uint8_t kFiller = 0x80;
-constexpr size_t kWeightSlack = 64;        // loops may load one step ahead
-constexpr size_t kPassBytes = 512 * 1024;  // of the prepared map that a pass over all blocks reads
+constexpr size_t kWeightSlack = 64;         // loops may load one step ahead
+constexpr size_t kChunkBytes = 512 * 1024;  // of the prepared map that all blocks read before the next pixels
 
 /// Steps that lie together, for the inner loops: pointer + end_offset is one after the last step's entry,
 /// and an index runs from minus_bytes up to 0.
@@ -325,18 +325,18 @@ PHONEBIT_RARE PHONEBIT_NOINLINE void run_block_in_parts(const PairLayer& layer, 
   }
 }
 
-/// Calls body(block, pixels of a pass): blocks of channels outside, pixels inside, so that a block's weights stay in
+/// Calls body(block, pixels of a chunk): blocks of channels outside, pixels inside, so that a block's weights stay in
 /// the nearest caches; but no more pixels at a time than have their prepared windows in L2.
 template <class Body>
-PHONEBIT_INLINE void for_each_pass(const ConvShape& s, const PairMap& map, const OutputRange& range,
-                                   const Body& body) {
+PHONEBIT_INLINE void for_each_chunk(const ConvShape& s, const PairMap& map, const OutputRange& range,
+                                    const Body& body) {
   const size_t pixel_bytes = sizeof(uint16_t) * map.steps * s.stride_h * s.stride_w;
-  const size_t max_pixels = kPassBytes / pixel_bytes / kTilePixels * kTilePixels;
-  const int pass = max_pixels < 16 * kTilePixels ? 16 * kTilePixels
-                   : max_pixels < INT32_MAX / 2  ? (int)max_pixels
-                                                 : INT32_MAX / 2;
+  const size_t max_pixels = kChunkBytes / pixel_bytes / kTilePixels * kTilePixels;
+  const int chunk = max_pixels < 16 * kTilePixels ? 16 * kTilePixels
+                    : max_pixels < INT32_MAX / 2  ? (int)max_pixels
+                                                  : INT32_MAX / 2;
   for (int begin = range.pixel_begin; begin < range.pixel_end;) {
-    const int end = range.pixel_end - begin < pass ? range.pixel_end : begin + pass;
+    const int end = range.pixel_end - begin < chunk ? range.pixel_end : begin + chunk;
     for (int block = range.block_begin; block < range.block_end; ++block) body(block, begin, end);
     begin = end;
   }
@@ -352,7 +352,7 @@ void pair_run(const ConvShape& s, const void* packed, const uint32_t*, const voi
   const BorderTable& borders = *(const BorderTable*)packed;
   const PairLayer& layer = packed_layer(s, packed);
   const PairMap map(s);
-  for_each_pass(s, map, range, [&](int block, int begin, int end) PHONEBIT_LAMBDA_INLINE {
+  for_each_chunk(s, map, range, [&](int block, int begin, int end) PHONEBIT_LAMBDA_INLINE {
     const PairWalk walk(s, map, borders, (const uint16_t*)scratch, begin, end);
     const auto run = layer.form == SumForm::kBytes    ? run_block<Simd, ByteSums>
                      : layer.form == SumForm::kShorts ? run_block<Simd, ShortSums>

@@ -113,13 +113,13 @@ static inline int vectors_of_slice(const ConvShape& s, int channel) {
 }
 
 template <class Weight>
-static size_t real_packed_bytes(const ConvShape& s) {
+static size_t float_packed_bytes(const ConvShape& s) {
   const size_t channels = (s.out_c + kLanes - 1) / kLanes * kLanes;
   return window_taps(s) * channels * sizeof(Weight);
 }
 
 template <class Weight>
-PHONEBIT_RARE static void real_pack_weights(const ConvShape& s, const Weight* weights, void* packed) {
+PHONEBIT_RARE static void float_pack_weights(const ConvShape& s, const Weight* weights, void* packed) {
   const size_t taps = window_taps(s);
   for (int channel = 0, lanes; channel < s.out_c; channel += lanes) {
     lanes = vectors_of_slice(s, channel) * kLanes;
@@ -205,23 +205,23 @@ PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape
 }
 
 template <class Weight>
-static void real_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
-                     const OutputRange& range, const Epilogue& epilogue) {
+static void float_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
+                      const OutputRange& range, const Epilogue& epilogue) {
   convolve_range(kWeightType<Weight>, s, packed, input, scratch, range, epilogue);
 }
 
 template <class Weight>
-constexpr RealConvKernel<Weight> real_convolution(const char* name) {
+constexpr FloatConvKernel<Weight> float_convolution(const char* name) {
   return {name,
-          real_packed_bytes<Weight>,
-          real_pack_weights<Weight>,
+          float_packed_bytes<Weight>,
+          float_pack_weights<Weight>,
           value_padded_bytes<float>,
           value_padded_rows,
           pad_values<float>,
           kTilePixels,
-          real_run<Weight>};
+          float_run<Weight>};
 }
 
-constexpr F32ConvKernel kF32Convolution = real_convolution<float>("conv2d_f32_f32");
-constexpr F16ConvKernel kF16Convolution = real_convolution<uint16_t>("conv2d_f32_f32_w16");
-constexpr W8ConvKernel kW8Convolution = real_convolution<int8_t>("conv2d_f32_f32_w8");
+constexpr F32ConvKernel kF32Convolution = float_convolution<float>("conv2d_f32_f32");
+constexpr F16ConvKernel kF16Convolution = float_convolution<uint16_t>("conv2d_f32_f32_w16");
+constexpr W8ConvKernel kW8Convolution = float_convolution<int8_t>("conv2d_f32_f32_w8");

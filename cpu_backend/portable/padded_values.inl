@@ -1,4 +1,4 @@
-// The map that convolutions of real values (float32, u8) read: the input itself, or a copy in scratch with
+// The map that convolutions of float32 and u8 values read: the input itself, or a copy in scratch with
 // zeros around it.
 //
 // Include inside an anonymous namespace of phonebit::engine::cpu, after kernel_types.h.

@@ -143,8 +143,9 @@ static inline Reduction reduction(const Op& op, bool adds_blocks) {
 
 /// A block of taps and the sum of those before, of some pixels and the whole vectors that their channels need.
 struct BlockSums {
-  static constexpr int kMost = kSharedPixels * kChannelBlock;
-  alignas(64) float block[kMost], sum[kMost], rest[kMost];  // rest: what rounding took from the sum
+  static constexpr int kMaxValues = kSharedPixels * kChannelBlock;
+  alignas(64) float block[kMaxValues], sum[kMaxValues],
+      rest[kMaxValues];  // rest: what rounding took from the sum
   int count, blocks = 0;
 
   /// Where the next block goes: the first one is the sum.

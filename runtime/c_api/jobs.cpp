@@ -26,13 +26,13 @@ void Job::attempt(const Step& step) noexcept {
 }
 
 void Job::begin(Network& network) noexcept {
-  attempt([&] { begun_ = network.begin(pass_.inputs, pass_.outputs, pass_.batch); });
+  attempt([&] { begun_ = network.begin(inference_.inputs, inference_.outputs, inference_.batch); });
 }
 
 void Job::finish(Network& network) noexcept {
   attempt([&] { network.finish(*begun_); });
   begun_.reset();
-  if (pass_.done != nullptr) pass_.done(pass_.user, result_, error_.c_str());
+  if (inference_.done != nullptr) inference_.done(inference_.user, result_, error_.c_str());
   const std::lock_guard<std::mutex> lock(mutex_);
   status_ = result_;
   done_.notify_all();
@@ -71,8 +71,8 @@ bool JobQueue::is_in_forked_child() const {
   return started != 0 && started != threads::fork_generation() + 1;
 }
 
-std::shared_ptr<Job> JobQueue::add(Pass&& pass) {
-  auto job = std::make_shared<Job>(std::move(pass));
+std::shared_ptr<Job> JobQueue::add(Inference&& inference) {
+  auto job = std::make_shared<Job>(std::move(inference));
   if (is_in_forked_child())
     fail(ErrorCode::device,
          "the network's thread for passes in the background stayed in the process that this one was forked "
@@ -133,11 +133,11 @@ phonebit_status phonebit_network_forward_async(phonebit_network* network, const 
                                                void* user, phonebit_job** job) {
   return guarded([&] {
     phonebit_network& handle = given(network, "network");
-    Pass pass{{}, {}, batch, done, user};
-    copy_inputs(handle.network, inputs, input_count, pass.inputs);
-    copy_outputs(handle.network, outputs, output_count, pass.outputs);
+    Inference inference{{}, {}, batch, done, user};
+    copy_inputs(handle.network, inputs, input_count, inference.inputs);
+    copy_outputs(handle.network, outputs, output_count, inference.outputs);
     auto own = std::make_unique<phonebit_job>();
-    own->job = handle.jobs.add(std::move(pass));
+    own->job = handle.jobs.add(std::move(inference));
     if (job != nullptr) *job = own.release();
   });
 }

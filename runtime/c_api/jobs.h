@@ -18,7 +18,7 @@
 namespace phonebit::engine::c_api {
 
 /// What an inference needs, copied from its caller but for the tensors' memory.
-struct Pass {
+struct Inference {
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
   int batch;
@@ -26,11 +26,11 @@ struct Pass {
   void* user;
 };
 
-/// One pass, shared by the queue and the caller's handle: either may go first. Members may be called from any
+/// One inference, shared by the queue and the caller's handle: either may go first. Members may be called from any
 /// thread, begin() and finish() once.
 class Job {
  public:
-  explicit Job(Pass&& pass) : pass_(std::move(pass)) {}
+  explicit Job(Inference&& inference) : inference_(std::move(inference)) {}
 
   /// Begins the inference.
   void begin(Network& network) noexcept;
@@ -52,7 +52,7 @@ class Job {
   template <class Step>
   void attempt(const Step& step) noexcept;
 
-  Pass pass_;
+  Inference inference_;
   std::shared_ptr<Network::Pass> begun_;
   phonebit_status result_ = PHONEBIT_OK;
   const unsigned generation_ = threads::fork_generation();
@@ -74,7 +74,7 @@ class JobQueue {
 
   /// Throws Error(cancelled) while this is being destroyed, which a job's `done` can meet; Error(device)
   /// where the system gives no thread, and in a forked child of the process whose thread runs the inferences.
-  std::shared_ptr<Job> add(Pass&& pass);
+  std::shared_ptr<Job> add(Inference&& inference);
 
   /// Cancels what runs and waits.
   void cancel();

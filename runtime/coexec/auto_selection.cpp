@@ -80,7 +80,7 @@ bool AutoSelection::begin_with_kept() {
   if (!kept || (!setup_.uses_gpu && kept->fastest == Candidate::plan)) return false;
   try {
     make(kept->fastest);
-  } catch (const Error&) {  // another comparison will tell
+  } catch (const Error&) {  // another comparison decides
     return false;
   }
   found_ms_ = kept->ms;
@@ -143,10 +143,10 @@ void AutoSelection::record(double milliseconds) {
 }
 
 double AutoSelection::others_ms() const {
-  double least = std::numeric_limits<double>::infinity();
+  double minimum = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < kCandidates; ++i)
-    if (i != index(selected_) && found_ms_[i] > 0.0) least = std::min(least, found_ms_[i]);
-  return least;
+    if (i != index(selected_) && found_ms_[i] > 0.0) minimum = std::min(minimum, found_ms_[i]);
+  return minimum;
 }
 
 void AutoSelection::end() {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "coexec/region.h"
-
 namespace phonebit::engine::coexec {
 
 namespace {
@@ -13,10 +11,10 @@ class CopyExchange : public Exchange {
   explicit CopyExchange(TensorViews& views) : views_(views) {}
 
   void enqueue_for_cpu(const Stage& stage, gpu::Queue& queue) override {
-    for (const Handover& handover : stage.to_cpu) copy(true, handover, queue);
+    for (const DataTransfer& transfer : stage.to_cpu) copy(true, transfer, queue);
   }
   void enqueue_from_cpu(const Stage& stage, gpu::Queue& queue) override {
-    for (const Handover& handover : stage.to_gpu) copy(false, handover, queue);
+    for (const DataTransfer& transfer : stage.to_gpu) copy(false, transfer, queue);
   }
   bool has_commands_for_cpu(const Stage& stage) const override { return !stage.to_cpu.empty(); }
 
@@ -24,15 +22,15 @@ class CopyExchange : public Exchange {
   TensorViews& views_;
 
  private:
-  void copy(bool to_host, const Handover& handover, gpu::Queue& queue) {
-    if (views_.is_one(handover.tensor)) return;
-    const gpu::DeviceMemory& device = views_.memory(handover.tensor);
-    const gpu::Region region = views_.region(handover.tensor, handover.part);
-    std::byte* const host = views_.stored_address(handover.tensor);
+  void copy(bool to_host, const DataTransfer& transfer, gpu::Queue& queue) {
+    if (views_.is_one(transfer.tensor)) return;
+    const gpu::DeviceMemory& device = views_.memory(transfer.tensor);
+    const gpu::Region range = views_.range(transfer.tensor, transfer.part);
+    std::byte* const host = views_.stored_address(transfer.tensor);
     if (to_host)
-      queue.read(device, region, host, false);
+      queue.read(device, range, host, false);
     else
-      queue.write(device, region, host, false);
+      queue.write(device, range, host, false);
   }
 };
 
@@ -49,13 +47,13 @@ class SvmExchange final : public Exchange {
   void end_cpu(const Stage& stage) override { copy(stage.to_gpu, false); }
 
  private:
-  void copy(const std::vector<Handover>& handovers, bool is_for_cpu) {
-    for (const Handover& handover : handovers) {
-      if (views_.is_one(handover.tensor)) continue;
-      std::byte* const cpu = views_.stored_address(handover.tensor);
-      std::byte* const gpu = views_.memory(handover.tensor).address();
-      copy_region(views_.region(handover.tensor, handover.part), is_for_cpu ? gpu : cpu,
-                  is_for_cpu ? cpu : gpu);
+  void copy(const std::vector<DataTransfer>& transfers, bool is_for_cpu) {
+    for (const DataTransfer& transfer : transfers) {
+      if (views_.is_one(transfer.tensor)) continue;
+      std::byte* const cpu = views_.stored_address(transfer.tensor);
+      std::byte* const gpu = views_.memory(transfer.tensor).address();
+      copy_bytes(views_.range(transfer.tensor, transfer.part), is_for_cpu ? gpu : cpu,
+                 is_for_cpu ? cpu : gpu);
     }
   }
 
@@ -105,7 +103,7 @@ class MapExchange final : public CopyExchange {
   int index(const Stage& stage) const { return static_cast<int>(&stage - schedule_.stages().data()); }
 
   const Schedule& schedule_;
-  std::vector<std::byte*> pointers_;  // of views_.mapped(), in this pass
+  std::vector<std::byte*> pointers_;  // of views_.mapped(), in this inference
 };
 
 }  // namespace

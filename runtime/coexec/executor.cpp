@@ -6,7 +6,6 @@
 
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
-#include "coexec/region.h"
 #include "gpu/staging.h"
 #include "types/fail.h"
 
@@ -64,7 +63,7 @@ void Executor::bind_gpu_layers() {
     for (const PlacedPart& placed : stage.gpu) {
       if (is_bound[placed.op]) continue;
       is_bound[placed.op] = true;
-      budget_.take(gpu::most_weight_bytes(model, model.ops[placed.op]), "weights");
+      budget_.take(gpu::max_weight_bytes(model, model.ops[placed.op]), "weights");
       const OutputPart whole = analysis::whole_part(model, model.ops[placed.op]);
       const bool has_all_channels =
           placed.part.channel_begin == 0 && placed.part.channel_end == whole.channel_end;
@@ -113,15 +112,15 @@ cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
 void Executor::run(const std::byte* const* inputs, std::byte* const* outputs,
                    const Cancellation& cancellation) {
   queue_ = &processors_.device->queue();
-  run_pass(inputs, outputs, cancellation, nullptr);
+  run_schedule(inputs, outputs, cancellation, nullptr);
 }
 
-void Executor::run_pass(const std::byte* const* inputs, std::byte* const* outputs,
-                        const Cancellation& cancellation, PassClock* clock) {
+void Executor::run_schedule(const std::byte* const* inputs, std::byte* const* outputs,
+                            const Cancellation& cancellation, PartClock* clock) {
   const std::vector<Stage>& stages = schedule_.stages();
   synchronizer_->begin(static_cast<int>(stages.size()), *queue_);
   events_.clear();
-  handed_ = -1;
+  transferred_ = -1;
   size_t enqueued = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
     const size_t end = schedule_.end_of_queue(enqueued, i, runs_ahead_);
@@ -133,12 +132,12 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
   enqueue_from_cpu(static_cast<int>(stages.size()) - 1);
 }
 
-void Executor::enqueue_stage(size_t index, PassClock* clock) {
+void Executor::enqueue_stage(size_t index, PartClock* clock) {
   const Stage& stage = schedule_.stages()[index];
   exchange_->enqueue_for_cpu(stage, *queue_);
   const bool has_commands = exchange_->has_commands_for_cpu(stage);
   const bool cpu_waits = stage.cpu_waits || has_commands;
-  const bool gpu_waits = stage.gpu_waits_for > handed_;
+  const bool gpu_waits = stage.gpu_waits_for > transferred_;
   const bool has_events = clock != nullptr || !runs_ahead_;
   const bool is_last = has_events && !has_commands && !events_.empty();
   if (cpu_waits || gpu_waits)
@@ -154,20 +153,20 @@ void Executor::enqueue_stage(size_t index, PassClock* clock) {
   }
 }
 
-/// What the CPU hands over in all stages up to `last` that are not yet in the queue.
+/// What the CPU transfers in all stages up to `last` that are not yet in the queue.
 void Executor::enqueue_from_cpu(int last) {
-  for (; handed_ < last; ++handed_)
-    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)], *queue_);
+  for (; transferred_ < last; ++transferred_)
+    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(transferred_ + 1)], *queue_);
 }
 
 void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                             const Cancellation& cancellation, PassClock* clock) {
+                             const Cancellation& cancellation, PartClock* clock) {
   const Stage& stage = schedule_.stages()[index];
   const bool is_first = index == 0, is_last = index + 1 == schedule_.stages().size();
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
     synchronizer_->wait_for_gpu(static_cast<int>(index), points_[index]);
   exchange_->begin_cpu(stage);
-  for (const Handover& handover : stage.to_cpu) views_.load_floats(handover);
+  for (const DataTransfer& transfer : stage.to_cpu) views_.load_floats(transfer);
   const auto bytes = [&](int tensor) { return processors_.model.tensor(tensor).bytes(); };
   for (size_t i = 0; is_first && i < schedule_.inputs().size(); ++i) {
     const int tensor = schedule_.inputs()[i];
@@ -183,7 +182,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
     const int tensor = schedule_.outputs()[i];
     std::memcpy(outputs[i], views_.cpu_address(tensor), bytes(tensor));
   }
-  for (const Handover& handover : stage.to_gpu) views_.store_floats(handover);
+  for (const DataTransfer& transfer : stage.to_gpu) views_.store_floats(transfer);
   exchange_->end_cpu(stage);
   synchronizer_->finish_cpu(static_cast<int>(index));
 }
@@ -193,28 +192,28 @@ void Executor::read(int tensor, std::byte* to) {
   const loader::Tensor& of_tensor = processors_.model.tensor(tensor);
   std::vector<std::byte> view(of_tensor.bytes());
   const auto read_memory = [&](const gpu::DeviceMemory& memory) {
-    gpu::read_buffer(processors_.device->queue(), memory, views_.whole_region(tensor).bytes(),
+    gpu::read_buffer(processors_.device->queue(), memory, views_.whole_range(tensor).bytes(),
                      views_.is_half(tensor), true, view.data());
   };
   if (use.written_by_gpu) {
     read_memory(views_.memory(tensor));
-    copy_region(region_of(of_tensor, *use.written_by_gpu), view.data(), to);
+    copy_bytes(byte_range_of(of_tensor, *use.written_by_gpu), view.data(), to);
   }
   if (!use.written_by_cpu) return;
-  const gpu::Region region = region_of(of_tensor, *use.written_by_cpu);
+  const gpu::Region range = byte_range_of(of_tensor, *use.written_by_cpu);
   if (views_.mapped(tensor) == nullptr || views_.is_half(tensor))
-    return copy_region(region, views_.cpu_address(tensor), to);
+    return copy_bytes(range, views_.cpu_address(tensor), to);
   read_memory(*views_.mapped(tensor));
-  copy_region(region, view.data(), to);
+  copy_bytes(range, view.data(), to);
 }
 
 void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs,
                          const Cancellation& cancellation, std::vector<double>& cpu,
                          std::vector<double>& gpu) {
-  processors_.device->queue().finish();  // it may still hand over
+  processors_.device->queue().finish();  // it may still transfer data
   queue_ = &processors_.device->profiling_queue();
-  PassClock clock{cpu, {}};
-  run_pass(inputs, outputs, cancellation, &clock);
+  PartClock clock{cpu, {}};
+  run_schedule(inputs, outputs, cancellation, &clock);
   queue_->finish();
   uint64_t ended = 0;
   for (const TimedPart& part : clock.gpu) {

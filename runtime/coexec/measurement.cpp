@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Stages of a measured layer: as many as make one wait at the end small beside them.
+/// Stages of a measured layer: as many as make one wait at the end small in comparison.
 constexpr int kMeasuredStages = 8;
 /// No run begins later than so long after the first: slow layers need fewer.
 constexpr double kMeasuringUs = 25e3;
@@ -36,7 +36,7 @@ bool is_same(const std::optional<OutputPart>& a, const std::optional<OutputPart>
          a->channel_end == b->channel_end;
 }
 
-LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
+LayerTimes minimum_of(const LayerTimes& a, const LayerTimes& b) {
   return {std::min(a.total, b.total), std::min(a.cpu, b.cpu), std::min(a.gpu, b.gpu)};
 }
 
@@ -49,7 +49,7 @@ LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, c
       index_(index),
       sharing_(setup.sharing),
       synchronization_(setup.synchronization) {
-  // The GPU may be late by all stages at the end, where a pass would have waited at each.
+  // The GPU may be late by all stages at the end, where an inference would have waited at each.
   options_.sync_limit_ms = std::min(options_.sync_limit_ms, INT_MAX / kMeasuredStages) * kMeasuredStages;
 }
 
@@ -59,20 +59,20 @@ LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
   prepare(cpu, gpu);
   const std::vector<const std::byte*> in = pointers<const std::byte>(inputs_);
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
-  LayerTimes least{};
+  LayerTimes minimum{};
   const Clock::time_point first = Clock::now();
   for (int repeat = 0; repeat < repeats; ++repeat) {
     if (repeat > 0 && microseconds_since(first) > kMeasuringUs) break;
-    // The stages of the first run warm up: of them, too, only the least counts.
+    // The stages of the first run warm up: of them, too, only the minimum counts.
     std::vector<double> cpu_us(index_ + 1, 0.0), gpu_us(index_ + 1, 0.0);
     executor_->run_timed(in.data(), out.data(), cancellation, cpu_us, gpu_us);
     const Clock::time_point begin = Clock::now();
     executor_->run(in.data(), out.data(), cancellation);
     const LayerTimes times{microseconds_since(begin) / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
     cancellation.check();
-    least = repeat == 0 ? times : least_of(least, times);
+    minimum = repeat == 0 ? times : minimum_of(minimum, times);
   }
-  return least;
+  return minimum;
 }
 
 void LayerMeasurement::prepare(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) {

@@ -52,7 +52,7 @@ Schedule::Schedule(const Model& model, const ExecutionPlan& plan)
     (planned.processor == Processor::cpu ? stage.cpu : stage.gpu).push_back(placed);
   }
   find_uses(model);
-  find_handovers(model);
+  find_transfers(model);
 }
 
 Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart>& cpu,
@@ -67,7 +67,7 @@ Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart
     if (gpu) stages_[i].gpu.push_back({op, *gpu});
   }
   find_uses(model);
-  find_handovers(model);
+  find_transfers(model);
   if (!cpu || !gpu) return;
   // Both read all of the result that the repetition before wrote.
   const Stage& one = stages_[1];
@@ -135,7 +135,7 @@ void Schedule::find_uses(const Model& model) {
   }
 }
 
-void Schedule::find_handovers(const Model& model) {
+void Schedule::find_transfers(const Model& model) {
   std::vector<int> stage_of(model.tensors.size(), 0);  // that writes it; what comes in: stage 0
   std::vector<bool> is_with_cpu(model.tensors.size(), false);
   const auto at = [](int tensor) { return static_cast<size_t>(tensor); };

@@ -13,11 +13,11 @@ namespace phonebit::engine::coexec {
 namespace {
 
 /// Looks at an event before the CPU sleeps until it comes: some tenths of a millisecond.
-constexpr int kMostLooks = 1 << 12;
+constexpr int kMaxLooks = 1 << 12;
 
 /// By events, what every device has: the CPU waits for events of the GPU, of its last kernel where that
 /// is known, since a marker is one more command. For the GPU's waiting there are two ways: commands are
-/// enqueued only when the CPU has done its part (the host decides), or they are enqueued early behind user
+/// enqueued only when the CPU has done its part (the host decides), or they are enqueued early after user
 /// events.
 class EventSynchronizer final : public Synchronizer {
  public:
@@ -45,9 +45,9 @@ class EventSynchronizer final : public Synchronizer {
 
   bool can_run_ahead() const override { return uses_user_events_; }
 
-  /// Awake at first: to fall asleep costs more than most waits take. What is wrong is told by the last call.
+  /// Awake at first: to fall asleep costs more than most waits take. The last call throws if something is wrong.
   void wait_for_gpu(int, const gpu::Event* point) override {
-    for (int look = 0; look < kMostLooks && !point->is_over(); ++look) {
+    for (int look = 0; look < kMaxLooks && !point->is_over(); ++look) {
     }
     point->wait();
   }
@@ -61,21 +61,21 @@ class EventSynchronizer final : public Synchronizer {
   void release() noexcept override {
     for (size_t i = 0; i < user_events_.size(); ++i) try {
         if (user_events_[i] && static_cast<int>(i) > finished_) user_events_[i]->complete();
-      } catch (const Error&) {  // the failure before it is told
+      } catch (const Error&) {  // the failure before it is reported
       }
   }
 
  private:
   gpu::Device& device_;
   bool uses_user_events_;
-  gpu::Queue* queue_ = nullptr;                               // of this pass
+  gpu::Queue* queue_ = nullptr;                               // of this inference
   std::vector<std::unique_ptr<gpu::HostEvent>> user_events_;  // by the CPU's stage
   int finished_ = -1;                                         // stages that the CPU has finished
 };
 
 constexpr const char* kKernel = "poll_flags";
 /// Numbers of stages start anew long before they overflow.
-constexpr int kMostStages = 1 << 30;
+constexpr int kMaxStages = 1 << 30;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -85,9 +85,9 @@ void relax() {
 #endif
 }
 
-/// By flags in shared virtual memory (Fine-Grained Co-Execution, section 4): a kernel of one work-item tells
-/// where the GPU is and waits for the CPU, which does the same: no command ends, and none is enqueued, where
-/// they meet. Both waits have a limit.
+/// By flags in shared virtual memory (Fine-Grained Co-Execution, section 4): a kernel of one work-item reports
+/// where the GPU is and waits for the CPU, which does the same: no command ends or is enqueued at a point of
+/// synchronization. Both waits have a limit.
 class PollingSynchronizer final : public Synchronizer {
  public:
   PollingSynchronizer(gpu::Device& device, gpu::ProgramCache& programs, std::chrono::milliseconds limit)
@@ -105,7 +105,7 @@ class PollingSynchronizer final : public Synchronizer {
 
   void begin(int stages, gpu::Queue& queue) override {
     base_ += stages_;
-    if (base_ > kMostStages) {
+    if (base_ > kMaxStages) {
       queue_->finish();
       reset_flags();
     }
@@ -169,14 +169,14 @@ class PollingSynchronizer final : public Synchronizer {
   }
 
   /// How long a spin takes differs a hundredfold between devices, and a kernel has no clock. The quickest of
-  /// some trials counts, and generously: the CPU keeps the time, this only ends what it cannot.
+  /// some runs counts, several times: the CPU keeps the time, this limit only ends what the CPU cannot.
   int calibrated_spins() {
-    constexpr int kTrial = 1 << 14, kTrials = 4, kGenerosity = 4;
+    constexpr int kSpins = 1 << 14, kRuns = 4, kGenerosity = 4;
     double quickest_ms = 1e9;
-    for (int trial = 0; trial < kTrials; ++trial) {
+    for (int run = 0; run < kRuns; ++run) {
       reset_flags();
       const auto begin = std::chrono::steady_clock::now();
-      enqueue(1, 1, kTrial);
+      enqueue(1, 1, kSpins);
       queue_->finish();
       const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
       quickest_ms = std::min(quickest_ms, elapsed.count());
@@ -186,18 +186,18 @@ class PollingSynchronizer final : public Synchronizer {
     }
     reset_flags();
     const double spins =
-        kGenerosity * kTrial * static_cast<double>(limit_.count()) / std::max(quickest_ms, 1e-3);
+        kGenerosity * kSpins * static_cast<double>(limit_.count()) / std::max(quickest_ms, 1e-3);
     return static_cast<int>(std::min(spins + 1.0, 2e9));
   }
 
   gpu::Device& device_;
-  gpu::Queue* queue_;  // of this pass
+  gpu::Queue* queue_;  // of this inference
   std::unique_ptr<gpu::DeviceMemory> memory_;
   std::unique_ptr<gpu::Kernel> kernel_;
   std::chrono::milliseconds limit_;
   int spins_;
-  int base_ = 0;     // flags count stages over all passes: stage s of this pass is base_ + s
-  int stages_ = 0;   // of this pass
+  int base_ = 0;     // flags count stages over all inferences: stage s of this one is base_ + s
+  int stages_ = 0;   // of this inference
   int reached_ = 0;  // what the GPU's flag will be when it has run what is enqueued
 };
 

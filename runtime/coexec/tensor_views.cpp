@@ -19,6 +19,18 @@ namespace {
 /// For errors.
 constexpr const char* kWhat = "activations";
 
+size_t channel_bytes(const loader::Tensor& tensor, int channel) {
+  const auto count = static_cast<size_t>(channel);
+  switch (tensor.dtype) {
+    case format::DataType::kBit:
+      return channel == tensor.channels ? sizeof(uint32_t) * static_cast<size_t>(tensor.words()) : count / 8;
+    case format::DataType::kU8:
+      return count;
+    default:
+      return sizeof(float) * count;
+  }
+}
+
 /// Shared virtual memory is coherent, so processors may even write neighbouring words, of which the CPU writes
 /// whole ones: what it computes too much is for a view of its own.
 bool may_both_write(const Tensor& tensor, const OutputPart& of_cpu) {
@@ -26,17 +38,35 @@ bool may_both_write(const Tensor& tensor, const OutputPart& of_cpu) {
          (of_cpu.channel_end % 32 == 0 || of_cpu.channel_end == tensor.channels);
 }
 
-/// Whether memory can be mapped once in a pass, so that neither processor waits for it: what the GPU has
+/// Whether memory can be mapped once per inference, so that neither processor waits for it: what the GPU has
 /// written, the CPU has waited for. What the CPU writes is mapped when it waits for the queue anyway, and it
 /// must have finished with it where the GPU waits for it.
-bool can_be_mapped(const TensorUse& use, const Schedule& schedule, const TouchOrder& order) {
+bool can_be_mapped(const TensorUse& use, const Schedule& schedule, const LifetimeOrder& order) {
   if (!use.written_by_cpu || use.written_by_gpu) return !use.written_by_cpu;
   const int first = use.of_cpu.first;
   const bool is_queue_awaited = first == 0 || schedule.stages()[static_cast<size_t>(first)].cpu_waits;
-  return is_queue_awaited && order.stage_of_hand_over(use.of_cpu.last) <= use.of_gpu.first;
+  return is_queue_awaited && order.stage_of_transfer(use.of_cpu.last) <= use.of_gpu.first;
 }
 
 }  // namespace
+
+gpu::Region byte_range_of(const loader::Tensor& tensor, const OutputPart& part) {
+  const size_t pixel = channel_bytes(tensor, tensor.channels);
+  const size_t row = pixel * static_cast<size_t>(tensor.width);
+  const size_t first_row = row * static_cast<size_t>(part.row_begin);
+  const auto rows = static_cast<size_t>(part.row_end - part.row_begin);
+  const size_t begin = channel_bytes(tensor, part.channel_begin),
+               end = channel_bytes(tensor, part.channel_end);
+  if (end - begin == pixel) return {first_row, rows * row, 1, rows * row};
+  return {first_row + begin, end - begin, rows * static_cast<size_t>(tensor.width), pixel};
+}
+
+void copy_bytes(const gpu::Region& range, const std::byte* from, std::byte* to) {
+  for (size_t run = 0; run < range.runs; ++run) {
+    const size_t at = range.offset + run * range.pitch;
+    std::memcpy(to + at, from + at, range.run_bytes);
+  }
+}
 
 TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Device& device,
                          Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
@@ -53,10 +83,10 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Devi
   const analysis::TensorHomes homes(model);
   for (size_t i = 0; i < count; ++i) {
     const auto tensor = static_cast<int>(i);
-    if (gpu::is_stored_as_half(model, homes, tensor, precision) && schedule.use(tensor).is_touched_by_gpu())
+    if (gpu::is_stored_as_half(model, homes, tensor, precision) && schedule.use(tensor).is_used_by_gpu())
       is_half_[static_cast<size_t>(roots_[i])] = true;
   }
-  allocate(wishes_of(find_ones(schedule, sharing), schedule, sharing), schedule, device, reuse, budget);
+  allocate(requests_of(find_ones(schedule, sharing), schedule, sharing), schedule, device, reuse, budget);
 }
 
 std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing sharing) const {
@@ -65,7 +95,7 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
   std::vector<TensorUse> uses(count);  // by root, of all its tensors
   for (size_t i = 0; i < count; ++i) {
     const TensorUse& use = schedule.use(static_cast<int>(i));
-    if (!use.is_touched_by_cpu() && !use.is_touched_by_gpu()) continue;
+    if (!use.is_used_by_cpu() && !use.is_used_by_gpu()) continue;
     const auto of_root = static_cast<size_t>(roots_[i]);
     const bool is_written_by_both = use.written_by_cpu && use.written_by_gpu;
     if (!use.is_published || (is_written_by_both && !may_both_write(model_.tensors[i], *use.written_by_cpu)))
@@ -77,7 +107,7 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
     all.of_gpu.extend(use.of_gpu);
   }
   if (sharing == Sharing::map) {
-    const TouchOrder order(schedule);
+    const LifetimeOrder order(schedule);
     for (size_t i = 0; i < count; ++i) is_one[i] = is_one[i] && can_be_mapped(uses[i], schedule, order);
     return is_one;
   }
@@ -91,23 +121,23 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
   return is_one;
 }
 
-gpu::Region TensorViews::region(int tensor, const OutputPart& part) const {
-  gpu::Region result = region_of(model_.tensor(tensor), part);
+gpu::Region TensorViews::range(int tensor, const OutputPart& part) const {
+  gpu::Region result = byte_range_of(model_.tensor(tensor), part);
   if (!is_half(tensor)) return result;
   for (size_t* const bytes : {&result.offset, &result.run_bytes, &result.pitch}) *bytes /= 2;
   return result;
 }
 
-gpu::Region TensorViews::whole_region(int tensor) const {
+gpu::Region TensorViews::whole_range(int tensor) const {
   const Tensor& whole = model_.tensor(tensor);
-  return region(tensor, {0, whole.height, 0, whole.channels});
+  return range(tensor, {0, whole.height, 0, whole.channels});
 }
 
-void TensorViews::convert(const Handover& handover, bool to_floats) {
-  if (view(handover.tensor).floats == nullptr) return;
-  const gpu::Region of_half = region(handover.tensor, handover.part);
-  auto* const floats = reinterpret_cast<float*>(cpu_address(handover.tensor));
-  auto* const halves = reinterpret_cast<uint16_t*>(stored_address(handover.tensor));
+void TensorViews::convert(const DataTransfer& transfer, bool to_floats) {
+  if (view(transfer.tensor).floats == nullptr) return;
+  const gpu::Region of_half = range(transfer.tensor, transfer.part);
+  auto* const floats = reinterpret_cast<float*>(cpu_address(transfer.tensor));
+  auto* const halves = reinterpret_cast<uint16_t*>(stored_address(transfer.tensor));
   const size_t count = of_half.run_bytes / sizeof *halves;
   for (size_t run = 0; run < of_half.runs; ++run) {
     const size_t at = (of_half.offset + run * of_half.pitch) / sizeof *halves;
@@ -120,12 +150,12 @@ void TensorViews::convert(const Handover& handover, bool to_floats) {
 
 /// Who uses which view when. A command of the queue that copies to the CPU's view before stage i, or maps it,
 /// follows what the GPU does in stage i - 1, before it waits for anything else.
-std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& is_one,
-                                                      const Schedule& schedule, Sharing sharing) {
-  const TouchOrder order(schedule);
+std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<bool>& is_one,
+                                                           const Schedule& schedule, Sharing sharing) {
+  const LifetimeOrder order(schedule);
   const size_t count = model_.tensors.size();
-  std::vector<Touches> cpu(count), gpu(count);
-  const auto touches = [&](std::vector<Touches>& of, int tensor) -> Touches& {
+  std::vector<Lifetime> cpu(count), gpu(count);
+  const auto lifetime = [&](std::vector<Lifetime>& of, int tensor) -> Lifetime& {
     return of[static_cast<size_t>(root(tensor))];
   };
   const auto tensors_of = [&](const PlacedPart& placed) {
@@ -134,10 +164,10 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     tensors.insert(tensors.end(), written.begin(), written.end());
     return tensors;
   };
-  const auto hands_over = [&](int tensor, Moment by_cpu, Moment first, Moment last) {
-    touches(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory, and converts
-    if (sharing == Sharing::svm) return touches(gpu, tensor).by_cpu(by_cpu);
-    for (std::vector<Touches>* const side : {&cpu, &gpu}) touches(*side, tensor).by_gpu(first, last);
+  const auto transfers_at = [&](int tensor, Moment by_cpu, Moment first, Moment last) {
+    lifetime(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory, and converts
+    if (sharing == Sharing::svm) return lifetime(gpu, tensor).by_cpu(by_cpu);
+    for (std::vector<Lifetime>* const side : {&cpu, &gpu}) lifetime(*side, tensor).by_gpu(first, last);
   };
   const int stages = static_cast<int>(schedule.stages().size());
   for (int i = 0; i < stages; ++i) {
@@ -145,87 +175,87 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     Moment of_cpu{i}, of_gpu{i};
     for (const PlacedPart& placed : stage.cpu) {
       ++of_cpu.step;
-      for (const int tensor : tensors_of(placed)) touches(cpu, tensor).by_cpu(of_cpu);
+      for (const int tensor : tensors_of(placed)) lifetime(cpu, tensor).by_cpu(of_cpu);
     }
     for (const PlacedPart& placed : stage.gpu) {
       ++of_gpu.step;
-      for (const int tensor : tensors_of(placed)) touches(gpu, tensor).by_gpu(of_gpu);
+      for (const int tensor : tensors_of(placed)) lifetime(gpu, tensor).by_gpu(of_gpu);
     }
-    for (const Handover& handover : stage.to_cpu)
-      hands_over(handover.tensor, {i}, {i - 1, Moment::kEnd}, {i});
-    const Moment handed{order.stage_of_hand_over(i)};
-    for (const Handover& handover : stage.to_gpu)
-      hands_over(handover.tensor, {i, Moment::kEnd}, handed, handed);
+    for (const DataTransfer& transfer : stage.to_cpu)
+      transfers_at(transfer.tensor, {i}, {i - 1, Moment::kEnd}, {i});
+    const Moment transferred{order.stage_of_transfer(i)};
+    for (const DataTransfer& transfer : stage.to_gpu)
+      transfers_at(transfer.tensor, {i, Moment::kEnd}, transferred, transferred);
   }
-  for (const int tensor : schedule.inputs()) touches(cpu, tensor).by_cpu({0});
-  for (const int tensor : schedule.outputs()) touches(cpu, tensor).by_cpu({stages - 1, Moment::kEnd});
+  for (const int tensor : schedule.inputs()) lifetime(cpu, tensor).by_cpu({0});
+  for (const int tensor : schedule.outputs()) lifetime(cpu, tensor).by_cpu({stages - 1, Moment::kEnd});
 
-  std::vector<Wish> wishes;
+  std::vector<Request> requests;
   for (size_t i = 0; i < count; ++i) {
     const bool for_cpu = cpu[i].last_cpu.stage >= 0, for_gpu = gpu[i].last_gpu.stage >= 0;
     if (roots_[i] != static_cast<int>(i) || !(for_cpu || for_gpu)) continue;
-    const size_t bytes = whole_region(static_cast<int>(i)).bytes();
+    const size_t bytes = whole_range(static_cast<int>(i)).bytes();
     if (for_cpu && is_half_[i])
-      wishes.push_back(
+      requests.push_back(
           {Kind::host, model_.tensors[i].bytes(), {cpu[i].first_cpu, cpu[i].last_cpu}, i, true, false, true});
     const Kind of_gpu = sharing == Sharing::svm ? Kind::shared : Kind::device;
     if (for_cpu && for_gpu && is_one[i]) {
-      Touches both = cpu[i];
+      Lifetime both = cpu[i];
       both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
       if (sharing == Sharing::map) {
         both.by_gpu({both.first_cpu.stage - 1, Moment::kEnd}, {both.first_cpu.stage});
-        both.by_gpu({order.stage_of_hand_over(both.last_cpu.stage)});
+        both.by_gpu({order.stage_of_transfer(both.last_cpu.stage)});
       }
       const Kind kind = sharing == Sharing::svm ? Kind::shared : Kind::mapped;
-      wishes.push_back({kind, bytes, both, i, true, true, false});
+      requests.push_back({kind, bytes, both, i, true, true, false});
       continue;
     }
-    if (for_cpu) wishes.push_back({Kind::host, bytes, cpu[i], i, true, false, false});
-    if (for_gpu) wishes.push_back({of_gpu, bytes, gpu[i], i, false, true, false});
+    if (for_cpu) requests.push_back({Kind::host, bytes, cpu[i], i, true, false, false});
+    if (for_gpu) requests.push_back({of_gpu, bytes, gpu[i], i, false, true, false});
   }
-  return wishes;
+  return requests;
 }
 
-void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device,
-                           Reuse reuse, analysis::MemoryBudget& budget) {
-  const TouchOrder order(schedule);
+void TensorViews::allocate(const std::vector<Request>& requests, const Schedule& schedule,
+                           gpu::Device& device, Reuse reuse, analysis::MemoryBudget& budget) {
+  const LifetimeOrder order(schedule);
   std::vector<size_t> bytes;
-  for (const Wish& wish : wishes) bytes.push_back(wish.bytes);
+  for (const Request& request : requests) bytes.push_back(request.bytes);
   const auto conflict = [&](size_t a, size_t b) {
-    return reuse == Reuse::none || wishes[a].kind != wishes[b].kind ||
-           !order.can_share(wishes[a].touches, wishes[b].touches);
+    return reuse == Reuse::none || requests[a].kind != requests[b].kind ||
+           !order.can_share(requests[a].lifetime, requests[b].lifetime);
   };
   const memory::SlotPlan plan = memory::plan_slots(bytes, conflict);
   for (const size_t of_slot : plan.slot_bytes) budget.take(of_slot, kWhat);
   bytes_ = plan.bytes();
   memories_ = std::vector<Memory>(plan.slot_bytes.size());
-  for (size_t i = 0; i < wishes.size(); ++i) {
-    const Wish& wish = wishes[i];
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Request& request = requests[i];
     const auto slot = static_cast<size_t>(plan.slot_of[i]);
     Memory& memory = memories_[slot];
-    if (memory.bytes == 0) make(memory, wish.kind, plan.slot_bytes[slot], device);
-    View& view = views_[wish.tensor];
-    if (wish.is_floats) {
+    if (memory.bytes == 0) make(memory, request.kind, plan.slot_bytes[slot], device);
+    View& view = views_[request.tensor];
+    if (request.is_floats) {
       view.floats = &memory;
       continue;
     }
-    if (wish.for_gpu) view.gpu = &memory;
-    if (!wish.for_cpu) continue;
+    if (request.for_gpu) view.gpu = &memory;
+    if (!request.for_cpu) continue;
     view.cpu = &memory;
-    if (memory.kind == Kind::mapped) add_mapping(wish, schedule);
+    if (memory.kind == Kind::mapped) add_mapping(request, schedule);
     view.address = memory.kind == Kind::shared ? memory.buffer->address() : memory.host.data();
   }
 }
 
-void TensorViews::add_mapping(const Wish& wish, const Schedule& schedule) {
+void TensorViews::add_mapping(const Request& request, const Schedule& schedule) {
   bool is_written = false;
   for (size_t i = 0; i < roots_.size(); ++i)
-    is_written |= roots_[i] == static_cast<int>(wish.tensor) &&
+    is_written |= roots_[i] == static_cast<int>(request.tensor) &&
                   schedule.use(static_cast<int>(i)).written_by_cpu.has_value();
-  mapped_.push_back({static_cast<int>(wish.tensor),
-                     views_[wish.tensor].cpu->buffer.get(),
-                     wish.bytes,
-                     {wish.touches.first_cpu.stage, wish.touches.last_cpu.stage},
+  mapped_.push_back({static_cast<int>(request.tensor),
+                     views_[request.tensor].cpu->buffer.get(),
+                     request.bytes,
+                     {request.lifetime.first_cpu.stage, request.lifetime.last_cpu.stage},
                      is_written});
 }
 

@@ -37,7 +37,7 @@ int64_t taps(const Model& model, const Op& op) {
   return int64_t{op.record.kernel_h} * op.record.kernel_w * model.operand(op).channels;
 }
 
-bool is_real_conv(const Model& model, const Op& op) {
+bool is_float_conv(const Model& model, const Op& op) {
   return op.kind == OpKind::kConv2d && model.operand(op).dtype == DataType::kF32;
 }
 
@@ -57,7 +57,7 @@ int largest_integer(const Model& model, int tensor) {
 }
 
 I8Arithmetic i8_arithmetic(const Model& model, const Op& op, Precision precision) {
-  if (!is_real_conv(model, op) || op.record.groups != 1 || taps(model, op) > I8ConvKernel::kMaxTaps)
+  if (!is_float_conv(model, op) || op.record.groups != 1 || taps(model, op) > I8ConvKernel::kMaxTaps)
     return I8Arithmetic::none;
   const DataType stored = model.constant(op.record.weights).dtype;
   if (stored == DataType::kI8) {
@@ -73,7 +73,7 @@ std::string kept_exact_text(const Model& model) {
   std::string stored, other;
   const auto add = [](std::string& list, const Op& op) { list += (list.empty() ? "" : ", ") + op.name; };
   for (const Op& op : model.ops) {
-    if (!is_real_conv(model, op)) continue;
+    if (!is_float_conv(model, op)) continue;
     const DataType dtype = model.constant(op.record.weights).dtype;
     if (dtype == DataType::kBit || i8_arithmetic(model, op, Precision::fast) != I8Arithmetic::none) continue;
     add(dtype == DataType::kF32 ? stored : other, op);

@@ -152,7 +152,7 @@ class BitPlanesLayer final : public Layer {
   decltype(ValueKernels::bit_planes) bit_planes_;
   int channels_, planes_;
   const float* input_ = nullptr;
-  uint32_t* outputs_[ops::kMostPlanes] = {};
+  uint32_t* outputs_[ops::kMaxPlanes] = {};
   Split pixels_;
 };
 

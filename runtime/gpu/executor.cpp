@@ -36,7 +36,7 @@ Executor::Executor(const Model& model, std::shared_ptr<Device> device, ProgramCa
       storage_(model, *device_, options.precision),
       layers_(model, device_, programs, options, storage_) {
   budget_.take(storage_.arena_bytes(1), "activations");
-  for (const Op& op : model.ops) budget_.take(most_weight_bytes(model, op), "weights");
+  for (const Op& op : model.ops) budget_.take(max_weight_bytes(model, op), "weights");
 }
 
 void Executor::prepare_layer(size_t index) {

@@ -203,8 +203,8 @@ TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer) {
                       layer.groups, s.in_c, s.out_h, s.out_w, s.out_c)};
 }
 
-bool can_serve(const KernelFamily& family, const LayerFacts& layer, const Target& target,
-               const KernelChoice& choice) {
+bool can_run(const KernelFamily& family, const LayerFacts& layer, const Target& target,
+             const KernelChoice& choice) {
   return std::find(family.kernels.begin(), family.kernels.end(), choice.kernel) != family.kernels.end() &&
          family.serves(layer, target, choice);
 }
@@ -217,7 +217,7 @@ std::vector<KernelChoice> serving_choices(const KernelFamily& family, const Laye
   }
   std::set<std::string> seen;
   for (KernelChoice& choice : all) {
-    if (can_serve(family, layer, target, choice) && seen.insert(choice.full_text()).second)
+    if (can_run(family, layer, target, choice) && seen.insert(choice.full_text()).second)
       serving.push_back(std::move(choice));
   }
   return serving;

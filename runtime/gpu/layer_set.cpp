@@ -30,7 +30,7 @@ void check_window(const Model& model, size_t index, const DeviceFacts& device) {
 
 }  // namespace
 
-uint64_t most_weight_bytes(const Model& model, const Op& op) {
+uint64_t max_weight_bytes(const Model& model, const Op& op) {
   const auto count_of = [&](int constant) {
     return constant >= 0 ? static_cast<uint64_t>(model.constant(constant).count) : 0;
   };

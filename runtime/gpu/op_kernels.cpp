@@ -36,8 +36,8 @@ LayerFacts layer_facts(const Model& model, const Op& op) {
   return facts;
 }
 
-bool can_serve(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
-  return can_serve(*op_kernels(model, op).family, layer_facts(model, op), target, choice);
+bool can_run(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
+  return can_run(*op_kernels(model, op).family, layer_facts(model, op), target, choice);
 }
 
 }  // namespace phonebit::engine::gpu

@@ -141,7 +141,7 @@ SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, 
   ++tests_run_;
   const Target target{device_->facts(), false};
   for (const auto& problem : test_problems(op)) {
-    if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
+    if (!can_run(problem->model, problem->model.ops[0], target, choice)) continue;
     check_interrupt();
     try {
       result.detail = run_problem(*problem, device_, programs_, choice, has_channel_parts);
@@ -174,7 +174,7 @@ std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Device>& devi
     for (const auto& problem : test_problems(op)) {
       const Op& problem_op = problem->model.ops[0];
       for (const TuningEntry& entry : table.entries()) {
-        if (entry.op == op && can_serve(problem->model, problem_op, target, entry.choice))
+        if (entry.op == op && can_run(problem->model, problem_op, target, entry.choice))
           try_choice(entry.choice);
       }
       // Each tunable away from its default by itself.
@@ -185,7 +185,7 @@ std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Device>& devi
           for (const int value : tunable.values) choices.push_back({kernel, {{tunable.name, value}}});
         }
         for (const KernelChoice& choice : choices) {
-          if (can_serve(problem->model, problem_op, target, choice)) try_choice(choice);
+          if (can_run(problem->model, problem_op, target, choice)) try_choice(choice);
         }
       }
     }

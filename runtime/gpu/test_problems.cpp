@@ -148,7 +148,7 @@ class ProblemBuilder {
         add_epilogue();
         break;
       case TestShape::kPlanes:
-        record.planes = ops::kMostPlanes;
+        record.planes = ops::kMaxPlanes;
         record.bits_output = output("plane", kBit);
         for (uint32_t plane = 1; plane < record.planes; ++plane) output("plane", kBit);
         break;

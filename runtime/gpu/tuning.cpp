@@ -47,7 +47,7 @@ std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::
   std::vector<KernelChoice> all, result;
   for (const char* kernel : op_kernels(model, op).family->kernels) append_combinations(kernel, all);
   for (KernelChoice& choice : all) {
-    if (can_serve(model, op, target, choice)) result.push_back(std::move(choice));
+    if (can_run(model, op, target, choice)) result.push_back(std::move(choice));
   }
   return result;
 }
@@ -75,7 +75,7 @@ double GpuBackend::measure_choice(size_t index, const std::string& choice_text, 
                                   bool* is_equal, const Cancellation& cancellation) {
   const loader::Op& op = model_.ops[index];
   const KernelChoice choice = KernelChoice::parse(choice_text);
-  if (!can_serve(model_, op, executor_.layers().target(), choice))
+  if (!can_run(model_, op, executor_.layers().target(), choice))
     fail(ErrorCode::input, "layer '%s': kernel %s cannot serve it on %s", op.name.c_str(),
          choice_text.c_str(), label_.c_str());
   if (batch > executor_.largest_batch())

@@ -117,7 +117,7 @@ Layer build_bit_planes(const BuildContext& build, const Op& op, const KernelChoi
   const auto planes = static_cast<int>(op.record.planes);
   layer.defines().set("PLANES", planes);
   std::vector<Argument> arguments{input_of(op)};
-  for (int b = 0; b < static_cast<int>(ops::kMostPlanes); ++b)
+  for (int b = 0; b < static_cast<int>(ops::kMaxPlanes); ++b)
     arguments.push_back(Argument::of_tensor(op.record.bits_output + (b < planes ? b : 0)));
   layer.launch(choice.kernel, choice, std::move(arguments));
   return layer.finish(choice.text());

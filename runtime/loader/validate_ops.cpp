@@ -82,11 +82,11 @@ class OpValidator {
 
   void check_planes() const {
     const int64_t first = record_.bits_output, end = first + record_.planes;
-    if (first < 0 || record_.planes < 1 || record_.planes > ops::kMostPlanes ||
+    if (first < 0 || record_.planes < 1 || record_.planes > ops::kMaxPlanes ||
         end > static_cast<int64_t>(model_.tensors.size()))
       fail_damaged("%s: %" PRIu32 " planes from tensor %" PRId64 " on, expected 1 to %" PRIu32
                    " and tensors below %zu",
-                   where(), record_.planes, first, ops::kMostPlanes, model_.tensors.size());
+                   where(), record_.planes, first, ops::kMaxPlanes, model_.tensors.size());
   }
 
   void check_kind() {

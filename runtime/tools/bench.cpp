@@ -1,4 +1,4 @@
-// The default mode: times a network pass by pass.
+// The default mode: times a network, inference by inference.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,8 +40,8 @@ CoexecInfo coexec_of(const Network& network) {
   return info ? info.value() : CoexecInfo{};
 }
 
-void time_passes(Loaded& loaded, int runs, Measurement& result) {
-  for (int pass = 0; pass < result.warmup || coexec_of(loaded.network).is_on_trial; ++pass)
+void time_inferences(Loaded& loaded, int runs, Measurement& result) {
+  for (int inference = 0; inference < result.warmup || coexec_of(loaded.network).is_on_trial; ++inference)
     loaded.forward(result.batch);
   result.runs = measure::time_runs(runs, [&] { loaded.forward(result.batch); });
 }
@@ -200,8 +200,8 @@ BenchSettings bench_settings(const Arguments& arguments) {
 
 void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-/// The runs, with heat and clocks around them, after the first pass and a rest.
-void run_passes(const BenchSettings& settings, Loaded& loaded, BenchResult& result) {
+/// The runs, with heat and clocks around them, after the first inference and a rest.
+void run_inferences(const BenchSettings& settings, Loaded& loaded, BenchResult& result) {
   const double first = measure::now_ms();
   loaded.forward(result.measured.batch);
   result.measured.first_ms = measure::now_ms() - first;
@@ -209,7 +209,7 @@ void run_passes(const BenchSettings& settings, Loaded& loaded, BenchResult& resu
   Circumstances& around = result.circumstances;
   around.before = thermal_zones();
   around.cores = checked(cores());
-  time_passes(loaded, settings.runs, result.measured);
+  time_inferences(loaded, settings.runs, result.measured);
   for (const CoreInfo& core : around.cores) around.mhz.push_back(current_mhz(core.index));
   around.after = thermal_zones();
 }
@@ -261,7 +261,7 @@ int bench(const Arguments& arguments) {
   const double start = measure::now_ms();
   Loaded loaded = load(arguments, batch);
   result.measured.load_ms = measure::now_ms() - start;
-  run_passes(settings, loaded, result);
+  run_inferences(settings, loaded, result);
   if (arguments.has("--profile"))
     result.profile = checked(
         loaded.network.profile(as_inputs(loaded.inputs), batch, std::min(settings.runs, max_profiled_runs)));

@@ -14,7 +14,7 @@ namespace measure = engine::measure;
 struct Measurement {
   int batch, warmup;
   double load_ms;   ///< from the file to a network that is ready
-  double first_ms;  ///< the first pass: it touches the weights, and a GPU warms up
+  double first_ms;  ///< the first inference: it reads the weights, and a GPU warms up
   measure::TimedRuns runs;
 };
 

@@ -1,4 +1,4 @@
-/* Running networks by the C interface: passes, jobs, images, profiles, two processors; with the errors that
+/* Running networks by the C interface: inferences, jobs, images, profiles, two processors; with the errors that
  * it reports.
  */
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 
 enum { kLevels = 1 << 20 };
 static const char* const planned = GOLDEN "planned_classifier.pbit";
-static const char* const real_valued = GOLDEN "binary_conv_threshold_1_1_pad0.pbit";
+static const char* const float_valued = GOLDEN "binary_conv_threshold_1_1_pad0.pbit";
 
 /* Input and output of the classifier, large enough for batches of 3. */
 static uint8_t levels[kLevels];
@@ -96,12 +96,12 @@ static void test_profiles(phonebit_network* network) {
   phonebit_options_destroy(options);
 }
 
-/* A callback that lets nobody pass until `gate` is open. */
+/* A callback that waits until `gate` is open. */
 struct Seen {
   atomic_int calls, gate;
   phonebit_status status;
   char error[256];
-  phonebit_network* again; /* starts another pass on it, once */
+  phonebit_network* again; /* starts another inference on it, once */
   phonebit_status again_status;
 };
 
@@ -185,7 +185,7 @@ static void test_cancel(phonebit_network* network) {
   EXPECT(phonebit_job_wait(waiting, 0) == PHONEBIT_PENDING);
   OK(phonebit_network_forward_async(network, &in, 1, &out, 1, 1, NULL, NULL, &later));
   atomic_store(&first.gate, 1);
-  OK(phonebit_job_wait(running, -1)); /* its pass was over before */
+  OK(phonebit_job_wait(running, -1)); /* its inference was over before */
   FAILS(phonebit_job_wait(waiting, -1), PHONEBIT_CANCELLED, "cancelled");
   EXPECT(second.status == PHONEBIT_CANCELLED);
   OK(phonebit_job_wait(later, -1)); /* asked for afterwards */
@@ -195,9 +195,9 @@ static void test_cancel(phonebit_network* network) {
   phonebit_job_destroy(later);
 }
 
-/* Which real numbers levels stand for, only the file or the caller knows. */
+/* Which numbers levels stand for, only the file or the caller knows. */
 static void test_image_without_rule(const phonebit_options* options) {
-  phonebit_network* const network = load(real_valued, options);
+  phonebit_network* const network = load(float_valued, options);
   phonebit_tensor_info info = PHONEBIT_INIT(phonebit_tensor_info);
   OK(phonebit_network_input_get(network, 0, &info));
   phonebit_picture source = PHONEBIT_INIT(phonebit_picture);

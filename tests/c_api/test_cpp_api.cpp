@@ -180,19 +180,19 @@ TEST_CASE("jobs") {
   std::vector<float> scores(network.outputs()[0].elements());
   std::atomic<int> calls{0}, gate{0};
   std::vector<Status> seen(3, Status::internal);
-  const auto pass = [&](size_t index) {
+  const auto start = [&](size_t index) {
     return network.forward_async({image}, {scores}, 1, [&, index](const Result<void>& result) {
       seen[index] = result.error().status;
       ++calls;
       while (gate == 0) std::this_thread::yield();
     });
   };
-  auto first = pass(0), second = pass(1);
+  auto first = start(0), second = start(1);
   while (calls == 0) std::this_thread::yield();
   CHECK_FALSE(first->is_done());
   check_error(first->wait(0), Status::pending, "not done", "wait");
   CHECK(network.cancel().ok());
-  auto third = pass(2);
+  auto third = start(2);
   gate = 1;
   REQUIRE(first->wait().ok());
   CHECK(third->wait().ok());
@@ -224,7 +224,7 @@ TEST_CASE("several threads on one network get their own images' scores") {
     threads.emplace_back([&, image] {
       const Input in{images[0].data() + image * image_bytes, image_bytes};
       const Output out{got.data() + image * score_bytes, score_bytes};
-      for (int pass = 0; pass < 20; ++pass)
+      for (int inference = 0; inference < 20; ++inference)
         if (!network.forward(Span<const Input>(&in, 1), Span<const Output>(&out, 1)).ok()) ++wrong;
     });
   }

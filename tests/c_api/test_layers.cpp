@@ -119,8 +119,8 @@ void check_binary_convolution(int in_channels, int out_channels, const Shape& sh
   CHECK(forward(fused, image.values) == signs(values.values));
 }
 
-/// Real numbers: a convolution with a shortcut and PReLU, a pool, activations.
-TEST_CASE("real values") {
+/// Float values: a convolution with a shortcut and PReLU, a pool, activations.
+TEST_CASE("float values") {
   const Map image{4, 4, 5, dyadic(80, 5)};
   const Floats weights = dyadic(5 * 9 * 5, 6), slopes = dyadic(5, 7);
   Builder builder("values");

@@ -219,7 +219,7 @@ class RandomOp {
       channels = (int)indices.size();
     }
     if (op.kind == OpKind::kBitPlanes) {
-      record.planes = (uint32_t)pick(random_, 1, (int)phonebit::engine::ops::kMostPlanes);
+      record.planes = (uint32_t)pick(random_, 1, (int)phonebit::engine::ops::kMaxPlanes);
       record.bits_output = tensor(DataType::kBit, height, width, channels);
       for (uint32_t plane = 1; plane < record.planes; plane++)
         tensor(DataType::kBit, height, width, channels);

@@ -255,7 +255,7 @@ TEST_CASE("parts of layers") {
       // Every kernel with its default parameters, on one problem each.
       for (const char* kernel : op_kernels(model, model.ops[0]).family->kernels) {
         const KernelChoice choice{kernel, {}};
-        if (i != problems.size() / 2 || !can_serve(model, model.ops[0], target, choice)) continue;
+        if (i != problems.size() / 2 || !can_run(model, model.ops[0], target, choice)) continue;
         check_problem(*problems[i], device, &choice, false);
         ++count;
       }

@@ -74,7 +74,7 @@ void check_network(const std::string& path, const Options& options, bool is_exac
     check_layers(gpu, expected, batch, is_exact_device, name);
     Content end = room_for(cpu.outputs(), batch), end_got = room_for(cpu.outputs(), batch);
     cpu.forward(inputs_of(inputs), outputs_of(end), batch);
-    for (int pass = 0; pass < 2; ++pass) {  // the second replays what the first recorded
+    for (int inference = 0; inference < 2; ++inference) {  // the second replays what the first recorded
       end_got = room_for(cpu.outputs(), batch);
       gpu.forward(inputs_of(inputs), outputs_of(end_got), batch);
       expect_equal(end, end_got, cpu.outputs(), is_exact_device, name + " end to end");
@@ -90,7 +90,7 @@ void check_network(const std::string& path, const Options& options, bool is_exac
   CHECK_MESSAGE(again.self_tests_run == 0, name, ": the second start builds nothing");
 }
 
-/// With the minimum memory that lets the network load, a batch runs in several passes.
+/// With the minimum memory that lets the network load, a batch runs in several pieces.
 void check_passes(const std::string& path, Options options) {
   const int batch = 400;  // weights take as much as some 60 images
   Network cpu = Network::load(path);

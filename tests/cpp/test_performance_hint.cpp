@@ -67,7 +67,7 @@ TEST_CASE("sessions are told durations and targets") {
 }
 
 /// The environment makes the stand-in the library of that name.
-TEST_CASE("networks report their passes") {
+TEST_CASE("networks report their inferences") {
   const Bytes file = small_model();
   Options options;
   options.device = "cpu";

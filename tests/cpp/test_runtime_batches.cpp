@@ -44,7 +44,7 @@ TEST_CASE("images side by side") {
     Network network = Network::load(path, threads(kThreads));
     const Content inputs = random_inputs(network.inputs(), kImages);
     const Content expected = one_by_one(path, inputs);
-    for (int pass = 0; pass < 3; ++pass) {
+    for (int inference = 0; inference < 3; ++inference) {
       Content got = room_for(network.outputs(), kImages);
       network.forward(inputs_of(inputs), outputs_of(got), kImages);
       CHECK(got == expected);

@@ -109,7 +109,7 @@ void callers_stay_on_their_core(Network& network, int core) {
   Content out = room_for(network.outputs(), 64);
   std::atomic<int> caller{0};
   std::atomic<bool> was_seen{false};
-  std::thread passes([&] {
+  std::thread inferences([&] {
     caller.store(threads::this_thread_number());
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!was_seen.load() && std::chrono::steady_clock::now() < end)
@@ -121,8 +121,8 @@ void callers_stay_on_their_core(Network& network, int core) {
     if (thread > 0 && processors_of(thread) == Numbers{core}) was_seen.store(true);
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  passes.join();
-  CHECK_MESSAGE(was_seen.load(), "a caller on its core during a pass");
+  inferences.join();
+  CHECK_MESSAGE(was_seen.load(), "a caller on its core during an inference");
 }
 
 TEST_CASE("networks use their cores") {
@@ -145,7 +145,7 @@ TEST_CASE("networks use their cores") {
   Content out = room_for(two.outputs(), 1);
   two.forward(inputs_of(in), outputs_of(out));
   CHECK(allowed_processors() == mine);
-  check_error(ErrorCode::input, {"input", "bytes"}, "a pass with a bad buffer",
+  check_error(ErrorCode::input, {"input", "bytes"}, "an inference with a bad buffer",
               [&] { two.forward({{in[0].data(), 1}}, outputs_of(out)); });
   CHECK(allowed_processors() == mine);
   options.core_list = {100000};

@@ -100,7 +100,7 @@ class Options {
   Options& trial(bool is_on) { return plain(phonebit_options_set_trial, is_on); }
   /// Longest wait of one processor for the other by polling.
   Options& sync_limit(int limit_ms) { return plain(phonebit_options_set_sync_limit, limit_ms); }
-  /// Whether passes replay recorded kernels where the device can; default true.
+  /// Whether inferences replay recorded kernels where the device can; default true.
   Options& command_buffer(bool is_on) { return plain(phonebit_options_set_command_buffer, is_on); }
   /// Lines of a tuning table that go before the built-in ones.
   Options& tuning(std::string lines) { return text(phonebit_options_set_tuning, std::move(lines)); }

@@ -115,10 +115,10 @@ class Network {
                    Span<const Output>(outputs.begin(), outputs.size()), batch);
   }
 
-  /// Called once in the network's own thread. It may start further passes; it must not wait for any, destroy
+  /// Called once in the network's own thread. It may start further inferences; it must not wait for any, destroy
   /// the network, or throw.
   using Done = std::function<void(const Result<void>&)>;
-  /// Returns at once; passes run one after the other, in the order of their calls. The tensors' memory must
+  /// Returns at once; inferences run one after the other, in the order of their calls. The tensors' memory must
   /// stay until the inference is done: when `done` has returned. Errors in buffers are the inference's.
   /// Allocates. Any thread.
   Result<Job> forward_async(Span<const Input> inputs, Span<const Output> outputs, int batch = 1,

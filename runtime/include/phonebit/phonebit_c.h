@@ -445,7 +445,7 @@ PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* ne
                                                             phonebit_done done, void* user,
                                                             phonebit_job** job);
 /* The inference's status, or PHONEBIT_PENDING; it is done when its `done` has returned. Waits up to
- * `timeout_ms`: 0 polls, -1 waits for ever. The error text of a failed pass becomes this thread's
+ * `timeout_ms`: 0 polls, -1 waits for ever. The error text of a failed inference becomes this thread's
  * phonebit_last_error. Any thread, also after the network is destroyed. */
 PHONEBIT_API phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms);
 PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);

@@ -17,14 +17,14 @@ from support.words import (
 
 WIDTH = 120
 FOLDERS = (
-    ".ci", "benchmarks", "cmake", "converter", "examples", "models", "packaging", "phonebit",
-    "training",
+    ".ci", "benchmarks", "cmake", "converter", "cpu_backend", "examples", "models", "packaging",
+    "phonebit", "training",
     *(f"runtime/{name}" for name in (
-        "analysis", "backend", "builder", "c_api", "energy", "format", "images", "include",
-        "measure", "memory", "system", "threads", "tools", "types",
+        "analysis", "backend", "builder", "c_api", "coexec", "cpu", "energy", "format", "images",
+        "include", "loader", "measure", "memory", "ops", "system", "threads", "tools", "types",
     )),
     *(f"tests/{name}" for name in (
-        "android", "bindings", "c_api", "coexec", "converter", "cpu", "fuzz", "models", "opencl",
+        "android", "bindings", "c_api", "coexec", "converter", "cpp", "cpu", "fuzz", "models", "opencl",
         "tools", "unit",
     )),
 )  # fmt: skip

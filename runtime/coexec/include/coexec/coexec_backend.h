@@ -1,4 +1,4 @@
-// A CPU and a GPU behind the Backend interface: what goes wrong on the GPU costs no result.
+// A CPU and a GPU as one Backend: what goes wrong on the GPU costs no result.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace phonebit::engine::coexec {
 /// comparison.
 ///
 /// After a time-out of polling the processors wait by events; after any other failure of the device the CPU
-/// runs everything. The image is run again, and a warning tells.
+/// runs everything. The image is run again, with a warning.
 class CoexecBackend final : public Backend, public CoexecAbilities {
  public:
   /// `model` must stay where it is. See Setup for the plan. Throws Error(device), Error(input) for a plan that

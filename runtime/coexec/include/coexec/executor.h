@@ -23,7 +23,7 @@ struct Processors {
   const Options& options;
 };
 
-/// Microseconds of one pass, or of a measured layer.
+/// Microseconds of one inference, or of a measured layer.
 struct Times {
   double total, cpu, gpu;
 };
@@ -45,9 +45,9 @@ class Executor {
   /// After run(), with Reuse::none: a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
   /// The same on a queue that keeps time, with the microseconds of each planned part, by op: both processors
-  /// work at the same time, each by its own clock. Of an op in several stages the least counts. Fills `cpu`
+  /// work at the same time, each by its own clock. Of an op in several stages the minimum counts. Fills `cpu`
   /// and `gpu`, zeros before. A part of the GPU begins when what was enqueued before it has ended, or when it
-  /// was enqueued itself because the CPU had finished: the launch is its own, waiting for the CPU is not.
+  /// was enqueued itself because the CPU had finished: the launch is included, waiting for the CPU is not.
   void run_timed(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
                  std::vector<double>& cpu, std::vector<double>& gpu);
 
@@ -77,20 +77,20 @@ class Executor {
     bool waits;         // for the CPU, before it
     size_t begin, end;  // of its events
   };
-  /// What a pass that keeps time finds.
-  struct PassClock {
+  /// What an inference that keeps time finds.
+  struct PartClock {
     std::vector<double>& cpu_us;  // by op
     std::vector<TimedPart> gpu;   // in order
   };
 
   /// `clock` may be null.
-  void run_pass(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
-                PassClock* clock);
-  void enqueue_stage(size_t index, PassClock* clock);
+  void run_schedule(const std::byte* const* inputs, std::byte* const* outputs,
+                    const Cancellation& cancellation, PartClock* clock);
+  void enqueue_stage(size_t index, PartClock* clock);
   void enqueue_from_cpu(int last);
   /// The CPU's part of a stage: its layers' parts, inputs and outputs.
   void run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                     const Cancellation& cancellation, PassClock* clock);
+                     const Cancellation& cancellation, PartClock* clock);
 
   Processors processors_;
   Schedule schedule_;
@@ -104,10 +104,10 @@ class Executor {
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
   cpu::PackedWeights packed_weights_;
   memory::AlignedBuffer scratch_;
-  gpu::Queue* queue_;                      // of this pass
-  gpu::Events events_;                     // of this pass's kernels, where they are of use
+  gpu::Queue* queue_;                      // of this inference
+  gpu::Events events_;                     // of its kernels, where they are of use
   std::vector<const gpu::Event*> points_;  // by the stage before which the CPU waits for it
-  int handed_ = -1;                        // the last stage whose results from the CPU are in the queue
+  int transferred_ = -1;                   // the last stage whose results from the CPU are in the queue
 };
 
 }  // namespace phonebit::engine::coexec

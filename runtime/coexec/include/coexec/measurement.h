@@ -20,7 +20,7 @@ class LayerMeasurement {
 
   size_t index() const { return index_; }
 
-  /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower. An
+  /// The minimum of up to `repeats` runs after a warm-up: whatever else the device does makes it slower. An
   /// absent part: that processor does nothing. Throws Error(input) for parts that cannot be, Error(device)
   /// when the device cannot compute its part; then this is good for nothing more.
   LayerTimes measure(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu, int repeats,
@@ -42,7 +42,7 @@ class LayerMeasurement {
   std::optional<Executor> executor_;
 };
 
-/// Of inferences of who is selected, over random content: the least total of `repeats` that keep no time, and
+/// Of inferences of who is selected, over random content: the minimum total of `repeats` that keep no time, and
 /// the layers of the quickest of as many that do. Those are of one inference, so that they add up. Throws what
 /// the backend throws.
 PassTimes measure_pass(const loader::Model& model, const AutoSelection& selection, int repeats,

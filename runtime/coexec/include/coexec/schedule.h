@@ -1,4 +1,4 @@
-// A plan made executable: which processor waits for which, and what has to be handed over.
+// A plan made executable: which processor waits for which, and what is transferred.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +17,20 @@ struct PlacedPart {
   OutputPart part;
 };
 
-/// A part of a tensor that one processor wrote and the other one reads. Only those rows and channels are handed
-/// over that some later stage reads: maps that are cut alike need no more than what windows reach over the cut.
-struct Handover {
+/// A part of a tensor that one processor wrote and the other one reads. Only those rows and channels are
+/// transferred that some later stage reads: of maps that are cut alike, what windows reach over the cut.
+struct DataTransfer {
   int tensor;
   OutputPart part;
 };
 
-/// What both processors do between two points where they may meet.
+/// What both processors do between two points where one may wait for the other.
 struct Stage {
   std::vector<PlacedPart> cpu, gpu;
   /// What the CPU reads in this stage for the first time and the GPU has written before it.
-  std::vector<Handover> to_cpu;
+  std::vector<DataTransfer> to_cpu;
   /// What the CPU writes in this stage and the GPU reads in a later one.
-  std::vector<Handover> to_gpu;
+  std::vector<DataTransfer> to_gpu;
   /// It reads what the GPU has written before: the CPU begins when the GPU has finished all stages before.
   bool cpu_waits = false;
   /// The GPU begins when the CPU has finished that stage, and all before it; -1: at once.
@@ -54,13 +54,13 @@ struct TensorUse {
   bool is_read_by_cpu = false, is_read_by_gpu = false;
   /// Stages in which a processor writes or reads it.
   StageSpan of_cpu, of_gpu;
-  /// What later stages read, from the first row and channel to behind the last.
+  /// What later stages read, from the first row and channel to after the last.
   OutputPart for_cpu{INT_MAX, 0, INT_MAX, 0}, for_gpu = for_cpu;
-  /// Whether a later stage, or whoever receives results, reads it. Others are private to their writers.
+  /// Whether a later stage, or the caller, reads it. Others are private to their writers.
   bool is_published = false;
 
-  bool is_touched_by_cpu() const { return written_by_cpu.has_value() || is_read_by_cpu; }
-  bool is_touched_by_gpu() const { return written_by_gpu.has_value() || is_read_by_gpu; }
+  bool is_used_by_cpu() const { return written_by_cpu.has_value() || is_read_by_cpu; }
+  bool is_used_by_gpu() const { return written_by_gpu.has_value() || is_read_by_gpu; }
 };
 
 /// In stage 0 the CPU takes in what nothing in the schedule writes; in the last stage it gives out results.
@@ -75,10 +75,11 @@ class Schedule {
            const std::optional<OutputPart>& gpu, int repeats);
 
   const std::vector<Stage>& stages() const { return stages_; }
-  /// Of the stages from `from` on, behind the last that belongs in the GPU's queue when the CPU begins stage
-  /// `index`. Enqueueing takes the CPU microseconds a kernel, so not the rest of the network, but what the GPU
-  /// can begin meanwhile; `runs_ahead`: and what it begins when the CPU has finished this stage, so that it
-  /// goes on at once, and the stage behind that, so that the queue is never empty: drivers fall asleep then.
+  /// Of the stages from `from` on, the one after the last that belongs in the GPU's queue when the CPU begins
+  /// stage `index`. Enqueueing takes the CPU microseconds per kernel, so not the rest of the network, but what
+  /// the GPU can begin meanwhile; `runs_ahead`: and what it begins when the CPU has finished this stage, so
+  /// that it goes on at once, and the stage after that, so that the queue is never empty: drivers then enter a
+  /// low-power state.
   size_t end_of_queue(size_t from, size_t index, bool runs_ahead) const;
   const TensorUse& use(int tensor) const { return uses_[static_cast<size_t>(tensor)]; }
   /// Tensors that come in and go out.
@@ -88,7 +89,7 @@ class Schedule {
  private:
   TensorUse& mutable_use(int tensor) { return uses_[static_cast<size_t>(tensor)]; }
   void find_uses(const loader::Model& model);
-  void find_handovers(const loader::Model& model);
+  void find_transfers(const loader::Model& model);
 
   std::vector<Stage> stages_;
   std::vector<TensorUse> uses_;

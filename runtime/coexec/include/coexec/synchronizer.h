@@ -11,7 +11,7 @@
 
 namespace phonebit::engine::coexec {
 
-/// Points in the GPU's in-order queue at which the processors meet. Stages are counted over one pass.
+/// Points in the GPU's in-order queue at which a processor waits for the other. Stages are counted over one inference.
 class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
@@ -19,11 +19,11 @@ class Synchronizer {
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
-  /// Begins a pass over so many stages whose commands go to `queue`; everything of the pass before has been
+  /// Begins an inference of so many stages whose commands go to `queue`; everything of the one before has been
   /// waited for.
   virtual void begin(int stages, gpu::Queue& queue) = 0;
   /// Enqueues: when all before this has run, the CPU may begin `cpu_stage` (-1: no such stage); what follows
-  /// begins when the CPU has finished `awaited` (-1: at once). `events` are kept until the next pass and
+  /// begins when the CPU has finished `awaited` (-1: at once). `events` are kept until the next inference and
   /// receive more. `is_last`: whether the last of them is that of the last command. Returns what the CPU is to
   /// wait for, null where that is no event.
   virtual const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events, bool is_last) = 0;

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "analysis/memory_budget.h"
-#include "coexec/region.h"
+#include "coexec/lifetimes.h"
 #include "coexec/schedule.h"
-#include "coexec/touches.h"
 #include "cpu/tensor_slots.h"
 #include "gpu/layer_set.h"
 #include "memory/aligned_buffer.h"
@@ -15,10 +14,16 @@
 
 namespace phonebit::engine::coexec {
 
+/// The bytes of a tensor that a part of it takes. Channels of packed bits begin and end at multiples of 8, or at
+/// the last channel: then the last word's unused bits belong to the part.
+gpu::Region byte_range_of(const loader::Tensor& tensor, const OutputPart& part);
+/// From one memory of the tensor to another.
+void copy_bytes(const gpu::Region& range, const std::byte* from, std::byte* to);
+
 /// Whether views of different tensors may be one memory.
 enum class Reuse {
   over_time,  ///< where one is not used any more when the other is used for the first time
-  none,       ///< every tensor can be read when a pass has ended
+  none,       ///< every tensor can be read when an inference has ended
 };
 
 /// Memory that the CPU has in these stages, and the GPU's queue before and after them.
@@ -31,15 +36,15 @@ struct MappedMemory {
   bool is_written;
 };
 
-/// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
+/// Each processor has a view of a tensor it uses, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view.
 ///
 /// Sharing::map: the GPU may not use a buffer of which any part is mapped for writing, nor write one that is
-/// mapped at all. So only tensors that one processor writes are one memory, and are mapped once in
-/// a pass: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
+/// mapped at all. So only tensors that one processor writes are one memory, and are mapped once
+/// per inference: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
 ///
-/// Below exact precision float tensors that the GPU touches are stored as halves in either view, but for the
-/// network's inputs and outputs. The CPU computes with floats of its own: it converts what is handed over.
+/// Below exact precision float tensors that the GPU uses are stored as halves in either view, but for the
+/// network's inputs and outputs. The CPU computes with floats of its own: it converts what is transferred.
 class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
  public:
   TensorViews(const loader::Model& model, const Schedule& schedule, gpu::Device& device, Precision precision,
@@ -56,16 +61,16 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
   /// The CPU's view as the GPU would see it.
   std::byte* stored_address(int tensor) const { return view(tensor).address; }
   /// Of a part in either view.
-  gpu::Region region(int tensor, const OutputPart& part) const;
-  gpu::Region whole_region(int tensor) const;
+  gpu::Region range(int tensor, const OutputPart& part) const;
+  gpu::Region whole_range(int tensor) const;
   /// On the CPU: from its view to the floats it computes with, or back, where it has such.
-  void load_floats(const Handover& handover) { convert(handover, true); }
-  void store_floats(const Handover& handover) { convert(handover, false); }
-  /// What is mapped for the CPU in a pass; each memory of several tensors at different times.
+  void load_floats(const DataTransfer& transfer) { convert(transfer, true); }
+  void store_floats(const DataTransfer& transfer) { convert(transfer, false); }
+  /// What is mapped for the CPU in an inference; each memory of several tensors at different times.
   const std::vector<MappedMemory>& mapped() const { return mapped_; }
   /// The memory that is mapped for the CPU; null where there is nothing to map.
   const gpu::DeviceMemory* mapped(int tensor) const;
-  /// Tells where the tensor has been mapped; pointers into it follow.
+  /// Where the tensor has been mapped; pointers into it follow.
   void set_address(int tensor, std::byte* address);
 
   bool is_shared(int a, int b) const override { return root(a) == root(b); }
@@ -92,11 +97,11 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
     const Memory* floats = nullptr;
     std::byte* address = nullptr;
   };
-  /// A view's wish for memory.
-  struct Wish {
+  /// The memory that a view needs.
+  struct Request {
     Kind kind;
     size_t bytes;
-    Touches touches;
+    Lifetime lifetime;
     size_t tensor;
     bool for_cpu, for_gpu, is_floats;
   };
@@ -110,13 +115,14 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
   int root(int tensor) const { return roots_[static_cast<size_t>(tensor)]; }
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
-  void convert(const Handover& handover, bool to_floats);
+  void convert(const DataTransfer& transfer, bool to_floats);
   /// By root: whether both views may be one memory.
   std::vector<bool> find_ones(const Schedule& schedule, Sharing sharing) const;
-  std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
-  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, gpu::Device& device, Reuse reuse,
-                analysis::MemoryBudget& budget);
-  void add_mapping(const Wish& wish, const Schedule& schedule);
+  std::vector<Request> requests_of(const std::vector<bool>& is_one, const Schedule& schedule,
+                                   Sharing sharing);
+  void allocate(const std::vector<Request>& requests, const Schedule& schedule, gpu::Device& device,
+                Reuse reuse, analysis::MemoryBudget& budget);
+  void add_mapping(const Request& request, const Schedule& schedule);
   static void make(Memory& memory, Kind kind, size_t bytes, gpu::Device& device);
 
   const loader::Model& model_;

@@ -24,7 +24,7 @@ class Executor {
   /// Prepares layer `index` with the kernel that the tables give it. All layers need one before anything
   /// runs. Throws Error(device).
   void prepare_layer(size_t index);
-  /// With a kernel that can_serve it; replaces what was there. Throws Error(device); then the layer stays as
+  /// With a kernel that can_run it; replaces what was there. Throws Error(device); then the layer stays as
   /// it was.
   void set_layer(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
 

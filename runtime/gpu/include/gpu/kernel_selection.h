@@ -83,8 +83,8 @@ extern const KernelFamily* const kKernelFamilies[];
 TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer);
 
 /// Whether a choice is of the family's kernels and can serve the layer.
-bool can_serve(const KernelFamily& family, const LayerFacts& layer, const Target& target,
-               const KernelChoice& choice);
+bool can_run(const KernelFamily& family, const LayerFacts& layer, const Target& target,
+             const KernelChoice& choice);
 
 /// What can serve a layer, best first: the table's choices, then every kernel with its default parameters.
 std::vector<KernelChoice> serving_choices(const KernelFamily& family, const LayerFacts& layer,

@@ -89,8 +89,8 @@ const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
 LayerFacts layer_facts(const loader::Model& model, const loader::Op& op);
 
 /// Whether a choice can serve the op: a kernel of its kind, and every @requires holds.
-bool can_serve(const loader::Model& model, const loader::Op& op, const Target& target,
-               const KernelChoice& choice);
+bool can_run(const loader::Model& model, const loader::Op& op, const Target& target,
+             const KernelChoice& choice);
 
 /// What an operator has for a device.
 struct OperatorKernels {

@@ -20,7 +20,7 @@ struct Dispatch {
 };
 
 /// Bytes of weights and tables that an op will need on a device at most, before any of it is allocated.
-uint64_t most_weight_bytes(const loader::Model& model, const loader::Op& op);
+uint64_t max_weight_bytes(const loader::Model& model, const loader::Op& op);
 
 /// Prepares any of a model's layers, binds them to tensors and enqueues them. A layer computes a whole batch
 /// or a part of one image, in place in the whole tensors. One caller at a time.
@@ -36,7 +36,7 @@ class LayerSet {
   /// The same for parts of its channels (and rows): one program serves all of them. The layer must be one
   /// that analysis::can_split_channels.
   void prepare_channel_parts(size_t index);
-  /// Prepares a layer with a choice that can_serve it (and has a channel_grain, for parts); replaces what was
+  /// Prepares a layer with a choice that can_run it (and has a channel_grain, for parts); replaces what was
   /// there. Throws Error(device); then the layer stays as it was.
   void set(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
 

@@ -114,7 +114,7 @@ inline constexpr Operator kOperators[] = {
 };
 
 /// Of the bits outputs of BIT_PLANES: whole numbers of 8 bits.
-inline constexpr uint32_t kMostPlanes = 8;
+inline constexpr uint32_t kMaxPlanes = 8;
 
 inline constexpr uint32_t kOperatorCount = sizeof kOperators / sizeof kOperators[0];
 

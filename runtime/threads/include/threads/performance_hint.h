@@ -1,4 +1,4 @@
-// Android's performance hint session: the system learns how long passes take and shall take, and raises
+// Android's performance hint session: the system learns how long inferences take and shall take, and raises
 // clocks before frames are late.
 #pragma once
 

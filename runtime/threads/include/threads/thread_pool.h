@@ -28,7 +28,7 @@ class ThreadPool {
   using Function = void (*)(void* context, int part);
 
   /// How long an idle worker waits awake: longer than the serial stretches inside a network, so that workers
-  /// stay awake for one inference, and short enough not to burn a core between passes.
+  /// stay awake for one inference, and short enough not to burn a core between inferences.
   static constexpr std::chrono::microseconds kSpinTime{200};
 
   /// `threads` counts the caller: threads - 1 workers are started. They stay on the processors `cores`; none:

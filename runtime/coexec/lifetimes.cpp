@@ -1,10 +1,10 @@
-#include "coexec/touches.h"
+#include "coexec/lifetimes.h"
 
 #include <cstddef>
 
 namespace phonebit::engine::coexec {
 
-TouchOrder::TouchOrder(const Schedule& schedule) {
+LifetimeOrder::LifetimeOrder(const Schedule& schedule) {
   int gpu_done = -1, cpu_done = -1;
   for (size_t i = 0; i < schedule.stages().size(); ++i) {
     const Stage& stage = schedule.stages()[i];
@@ -15,12 +15,12 @@ TouchOrder::TouchOrder(const Schedule& schedule) {
   }
 }
 
-int TouchOrder::stage_of_hand_over(int stage) const {
+int LifetimeOrder::stage_of_transfer(int stage) const {
   const auto found = std::lower_bound(cpu_done_.begin(), cpu_done_.end(), stage);  // never falls
   return static_cast<int>(found - cpu_done_.begin());
 }
 
-bool TouchOrder::is_before(const Touches& a, const Touches& b) const {
+bool LifetimeOrder::is_before(const Lifetime& a, const Lifetime& b) const {
   const auto done = [](const std::vector<int>& by_stage, int stage) {
     const int last = static_cast<int>(by_stage.size()) - 1;
     return stage < 0 ? -1 : by_stage[static_cast<size_t>(std::min(stage, last))];

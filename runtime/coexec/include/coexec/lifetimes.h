@@ -1,4 +1,4 @@
-// When the processors use a piece of memory in a pass, and which pieces can be one.
+// When the processors use a piece of memory in an inference, and which pieces can be one.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Moment {
 
 /// When a processor uses some memory for the first and for the last time. The GPU's queue counts as the GPU,
 /// also where it copies or maps.
-struct Touches {
+struct Lifetime {
   Moment first_cpu{INT_MAX}, last_cpu{-1};
   Moment first_gpu{INT_MAX}, last_gpu{-1};
 
@@ -41,22 +41,22 @@ struct Touches {
 /// The processors run apart from each other: what one of them has used for the last time is not free for the
 /// other one in the next stage, since that may be stages ahead. What is known to have happened is what a
 /// processor has waited for, in whole stages, and what it has done itself.
-class TouchOrder {
+class LifetimeOrder {
  public:
-  explicit TouchOrder(const Schedule& schedule);
+  explicit LifetimeOrder(const Schedule& schedule);
 
-  /// Whether both can be one memory: all of one's uses come before all of the other's, in this pass and, as
-  /// the next pass begins anew, before that one.
-  bool can_share(const Touches& a, const Touches& b) const {
+  /// Whether both can be one memory: all of one's uses come before all of the other's, in this inference
+  /// and, as the next one begins anew, before that one.
+  bool can_share(const Lifetime& a, const Lifetime& b) const {
     return is_over_at_end(a) && is_over_at_end(b) && (is_before(a, b) || is_before(b, a));
   }
-  /// The stage before which the queue hands over what the CPU has written in `stage`; the number of stages:
+  /// The stage before which the queue transfers what the CPU has written in `stage`; the number of stages:
   /// at the end.
-  int stage_of_hand_over(int stage) const;
+  int stage_of_transfer(int stage) const;
 
  private:
-  bool is_before(const Touches& a, const Touches& b) const;
-  bool is_over_at_end(const Touches& a) const { return a.last_gpu.stage <= gpu_done_.back(); }
+  bool is_before(const Lifetime& a, const Lifetime& b) const;
+  bool is_over_at_end(const Lifetime& a) const { return a.last_gpu.stage <= gpu_done_.back(); }
 
   std::vector<int> gpu_done_;  // by stage of the CPU: the last of the GPU that is over when it begins
   std::vector<int> cpu_done_;  // likewise by stage of the GPU

@@ -1,4 +1,4 @@
-// Cancelling passes and measuring them, on every processor of this machine.
+// Cancelling inferences and measuring them, on every processor of this machine.
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -79,7 +79,7 @@ int long_batch(Network& network) {
 }
 
 /// A long inference, and inferences that wait for it, all end by cancel(); what comes later does not.
-void running_and_waiting_passes_end(const Options& options) {
+void running_and_waiting_inferences_end(const Options& options) {
   Network network = load(options);
   Batch batch(long_batch(network));
   Batch one(1);
@@ -137,7 +137,7 @@ void cancels_at_any_time(const Options& options) {
     }
   });
   int right = 0, cancelled = 0;
-  for (int pass = 0; pass < 100; ++pass) {
+  for (int inference = 0; inference < 100; ++inference) {
     for (auto& bytes : batch.out) bytes.assign(bytes.size(), std::byte{0});
     const auto code = code_of([&] { batch.run(network); });
     if (code == ErrorCode::cancelled) ++cancelled;
@@ -145,7 +145,7 @@ void cancels_at_any_time(const Options& options) {
   }
   is_done.store(true);
   canceller.join();
-  CHECK_MESSAGE(right + cancelled == 100, right, " passes are right");
+  CHECK_MESSAGE(right + cancelled == 100, right, " inferences are right");
   batch.run(network);
   CHECK(batch.out == batch.expected);
 }
@@ -168,7 +168,7 @@ void other_calls_end(const Options& options) {
   CHECK(code == ErrorCode::cancelled);
 }
 
-void passes_are_measured(Options options) {
+void inferences_are_measured(Options options) {
   Network plain = load(options);
   Batch batch(4);
   batch.run(plain);
@@ -176,10 +176,10 @@ void passes_are_measured(Options options) {
 
   options.profiling = true;
   Network network = load(options);
-  check_error(ErrorCode::input, {"no forward pass yet"}, "before the first pass",
+  check_error(ErrorCode::input, {"no forward pass yet"}, "before the first inference",
               [&] { network.last_profile(); });
   std::vector<double> times;
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int inference = 0; inference < 3; ++inference) {
     const auto begin = Clock::now();
     batch.run(network);
     const double wall_ms = ms_since(begin);
@@ -203,7 +203,7 @@ void check(const Options& options) {
   SUBCASE("idle cancels have no effect") { idle_cancels_have_no_effect(options); }
   SUBCASE("cancels at any time") { cancels_at_any_time(options); }
   SUBCASE("other calls end") { other_calls_end(options); }
-  SUBCASE("passes are measured") { passes_are_measured(options); }
+  SUBCASE("inferences are measured") { inferences_are_measured(options); }
 }
 
 Options two_threads(const char* device) {
@@ -213,13 +213,13 @@ Options two_threads(const char* device) {
   return options;
 }
 
-TEST_CASE("passes of the CPU") {
+TEST_CASE("inferences of the CPU") {
   const Options options = two_threads("cpu");
-  SUBCASE("running and waiting passes end") { running_and_waiting_passes_end(options); }
+  SUBCASE("running and waiting inferences end") { running_and_waiting_inferences_end(options); }
   check(options);
 }
 
-TEST_CASE("passes of the GPU, and of both") {
+TEST_CASE("inferences of the GPU, and of both") {
   if (gpu_devices().empty()) {
     MESSAGE("not tested: ", gpu_error());
     return;
@@ -232,7 +232,7 @@ TEST_CASE("passes of the GPU, and of both") {
     check(options);
   }
   SUBCASE("gpu+cpu") {
-    SUBCASE("running and waiting passes end") { running_and_waiting_passes_end(options); }
+    SUBCASE("running and waiting inferences end") { running_and_waiting_inferences_end(options); }
     check(options);
   }
   SUBCASE("gpu+cpu with events") {

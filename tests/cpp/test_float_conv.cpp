@@ -54,7 +54,7 @@ std::vector<int8_t> random_weights(Random& random, size_t count, int8_t) {
 }
 
 template <class Weight>
-void real_convolution(RealConvKernel<Weight> ValueKernels::* member, Random& random) {
+void float_convolution(FloatConvKernel<Weight> ValueKernels::* member, Random& random) {
   ConvShape s =
       random_shape(random, pick_one(random, {1, 3, 4, 16, 33, 64, 130, 300}), pick_channels(random), 14);
   if (random() % 8 == 0) {  // dense
@@ -91,7 +91,7 @@ void real_convolution(RealConvKernel<Weight> ValueKernels::* member, Random& ran
   LateFailure failure;  // after all were tried
   for (const Isa* const isa : isas_with_own(&Isa::values)) {
     INFO(isa->name);
-    const RealConvKernel<Weight>& kernel = isa->values->*member;
+    const FloatConvKernel<Weight>& kernel = isa->values->*member;
     Random parts(parts_seed);
     AlignedBytes packed(kernel.packed_bytes(s));
     kernel.pack_weights(s, weights.data(), packed.data);
@@ -172,13 +172,13 @@ void u8_convolution(Random& random, bool large) {
 }
 
 TEST_CASE("f32 weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<float>(&ValueKernels::f32_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { float_convolution<float>(&ValueKernels::f32_conv, r); });
 }
 TEST_CASE("f16 weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<uint16_t>(&ValueKernels::f16_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { float_convolution<uint16_t>(&ValueKernels::f16_conv, r); });
 }
 TEST_CASE("8-bit weights") {
-  for_each_case(test_cases(150), [](Random& r) { real_convolution<int8_t>(&ValueKernels::w8_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { float_convolution<int8_t>(&ValueKernels::w8_conv, r); });
 }
 TEST_CASE("u8 inputs") {
   for_each_case(test_cases(150), [](Random& r) { u8_convolution(r, false); });
