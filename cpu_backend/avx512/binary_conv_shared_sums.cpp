@@ -22,7 +22,7 @@
 // n_f is part of the limits and bases: what is made here is d_f - n_f, a number with a sign.
 //
 // What else it costs: planes, made once for all filters; sums of classes; digits to numbers, by a
-// transposition of bytes and one of bits. Thresholds are compared with digits (shared_sums_limits.inl): there
+// transposition of bytes and one of bits. Thresholds are compared with digits (shared_sums_layout.inl): there
 // only results are transposed.
 #include "select.h"
 #include "simd/avx512.h"
@@ -30,13 +30,9 @@
 namespace phonebit::engine::cpu {
 namespace {
 
-#include "popcount_layout.inl"
 #include "portable/epilogue.inl"
 #include "portable/finish_tile.inl"
-#include "shared_sums_add.inl"
-#include "shared_sums_limits.inl"
-#include "shared_sums_lists.inl"
-#include "shared_sums_planes.inl"
+#include "shared_sums_layout.inl"
 
 size_t packed_bytes(const ConvShape& s) {
   const int classes = border_class_count(s);
@@ -45,7 +41,7 @@ size_t packed_bytes(const ConvShape& s) {
          round_up_64(sizeof(uint16_t) * block_entries(s) * block_count(s));
 }
 
-/// Behind the head: lanes of border classes, digits of limits, lists.
+/// After the head: lanes of border classes, digits of limits, lists.
 struct PackedSums : PackedLayer {
   using PackedLayer::PackedLayer;
 

@@ -25,7 +25,6 @@ namespace {
 #include "popcount_layout.inl"
 #include "portable/epilogue.inl"
 #include "shared_sums_add.inl"
-#include "shared_sums_bits.inl"
 #include "shared_windows_shape.inl"
 
 /// Classes with two bits more: whether the last window does not differ, and that of x_0; add_classes accepts

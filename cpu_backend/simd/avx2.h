@@ -12,30 +12,26 @@ constexpr RegisterTile kF32Tile = {2, 6}, kU8Tile = {4, 2};
 constexpr RegisterTile kByteTile = {2, 6};  // 12 + 2 registers, one for inputs
 using generic::kFuses, generic::count_ones, generic::load_partial, generic::store_partial;
 
-PHONEBIT_INLINE FloatVector broadcast(float x) { return (FloatVector)_mm256_set1_ps(x); }
+PHONEBIT_INLINE FloatVector broadcast(float x) { return _mm256_set1_ps(x); }
 
 PHONEBIT_INLINE FloatVector load_bytes(const int8_t* from) {
-  return (FloatVector)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from)));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from)));
 }
 PHONEBIT_INLINE FloatVector load_halves(const uint16_t* from) {
-  return (FloatVector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
 }
 
 PHONEBIT_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) {
-  return (FloatVector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  return _mm256_fmadd_ps(a, b, c);
 }
-PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm256_max_ps((__m256)a, (__m256)b);
-}
-PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm256_min_ps((__m256)a, (__m256)b);
-}
+PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) { return _mm256_max_ps(a, b); }
+PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) { return _mm256_min_ps(a, b); }
 PHONEBIT_INLINE FloatVector nearest_integer(FloatVector v) {
-  return (FloatVector)_mm256_round_ps((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
-  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)v, (__m256)t, _CMP_GE_OQ));
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, t, _CMP_GE_OQ));
 }
 PHONEBIT_INLINE uint32_t greater_equal_bits(IntVector v, IntVector t) {
   const __m256i less = _mm256_cmpgt_epi32((__m256i)t, (__m256i)v);

@@ -11,38 +11,34 @@ constexpr int kVectorBytes = 64, kRegisters = 32;
 constexpr RegisterTile kF32Tile = {4, 6}, kU8Tile = {4, 5};
 constexpr RegisterTile kByteTile = {4, 6};  // 24 + 4 registers, one for inputs
 
-PHONEBIT_INLINE FloatVector broadcast(float x) { return (FloatVector)_mm512_set1_ps(x); }
+PHONEBIT_INLINE FloatVector broadcast(float x) { return _mm512_set1_ps(x); }
 
 PHONEBIT_INLINE FloatVector load_partial(const float* from, int count) {
-  return (FloatVector)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+  return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
 }
 PHONEBIT_INLINE void store_partial(float* to, FloatVector v, int count) {
-  _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)v);
+  _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), v);
 }
 
 PHONEBIT_INLINE FloatVector load_bytes(const int8_t* from) {
-  return (FloatVector)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)));
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)));
 }
 PHONEBIT_INLINE FloatVector load_halves(const uint16_t* from) {
-  return (FloatVector)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from));
+  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from));
 }
 
 constexpr bool kFuses = true;
 PHONEBIT_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) {
-  return (FloatVector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  return _mm512_fmadd_ps(a, b, c);
 }
-PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm512_max_ps((__m512)a, (__m512)b);
-}
-PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm512_min_ps((__m512)a, (__m512)b);
-}
+PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) { return _mm512_max_ps(a, b); }
+PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) { return _mm512_min_ps(a, b); }
 PHONEBIT_INLINE FloatVector nearest_integer(FloatVector v) {
-  return (FloatVector)_mm512_roundscale_ps((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
-  return _mm512_cmp_ps_mask((__m512)v, (__m512)t, _CMP_GE_OQ);
+  return _mm512_cmp_ps_mask(v, t, _CMP_GE_OQ);
 }
 PHONEBIT_INLINE uint32_t greater_equal_bits(IntVector v, IntVector t) {
   return _mm512_cmpge_epi32_mask((__m512i)v, (__m512i)t);

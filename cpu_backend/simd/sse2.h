@@ -17,15 +17,11 @@ using generic::GroupSums, generic::group_sums, generic::MapValue;
 using generic::kByteOffset, generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
 using generic::kFuses, generic::count_ones, generic::multiply_add, generic::nearest_integer;
 
-PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm_max_ps((__m128)a, (__m128)b);
-}
-PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) {
-  return (FloatVector)_mm_min_ps((__m128)a, (__m128)b);
-}
+PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) { return _mm_max_ps(a, b); }
+PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) { return _mm_min_ps(a, b); }
 
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
-  return (uint32_t)_mm_movemask_ps(_mm_cmpge_ps((__m128)v, (__m128)t));
+  return (uint32_t)_mm_movemask_ps(_mm_cmpge_ps(v, t));
 }
 PHONEBIT_INLINE uint32_t greater_equal_bits(IntVector v, IntVector t) {
   const __m128i less = _mm_cmpgt_epi32((__m128i)t, (__m128i)v);

@@ -24,8 +24,8 @@ FOLDERS = (
         "include", "loader", "measure", "memory", "ops", "system", "threads", "tools", "types",
     )),
     *(f"tests/{name}" for name in (
-        "android", "bindings", "c_api", "coexec", "converter", "cpp", "cpu", "fuzz", "models", "opencl",
-        "tools", "unit",
+        "android", "bindings", "c_api", "coexec", "converter", "cpp", "cpu", "fuzz", "models",
+        "opencl", "tools", "unit",
     )),
 )  # fmt: skip
 LISTS = {ROOT / "tests/unit/docs/test_code_words.py"}
