@@ -145,14 +145,13 @@ std::vector<PhysicalDevice> find_devices() {
   } catch (const Error&) {
     return {};  // no Vulkan
   }
-  std::vector<PhysicalDevice> found;
+  std::vector<PhysicalDevice> gpus, others;
   for (const VkPhysicalDevice handle : handles) {
     PhysicalDevice device{};
-    if (describe(handle, device)) found.push_back(std::move(device));
+    if (describe(handle, device)) (device.is_gpu ? gpus : others).push_back(std::move(device));
   }
-  std::stable_partition(found.begin(), found.end(),
-                        [](const PhysicalDevice& device) { return device.is_gpu; });
-  return found;
+  for (PhysicalDevice& device : others) gpus.push_back(std::move(device));
+  return gpus;
 }
 
 }  // namespace
