@@ -11,6 +11,10 @@ from onnx import TensorProto, helper
 
 from phonebit.budget import AT_ONCE, IN_ALL, Account, Kind, account, spend
 from phonebit.converter.importers.onnx.importer import import_onnx
+from phonebit.converter.importers.onnx.rules.elementwise import BINARY, UNARY
+from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.constant_work import operations_of
+from phonebit.converter.ops.epilogue.functions import Gelu
 from phonebit.errors import ConversionError, InputError
 from support.onnx_models import integers, model, single
 
@@ -92,6 +96,20 @@ def test_little_that_asks_for_much_is_refused_at_once(name: str) -> None:
     with pytest.raises(ConversionError, match=message):
         import_onnx(made)
     assert time.process_time() < begin + 1
+
+
+@pytest.mark.parametrize("op", [*UNARY, *BINARY, "gelu"])
+def test_a_step_at_the_limit_takes_a_moment(op: str) -> None:
+    """Ctrl-C is seen between two steps: the limit counts time, of NumPy's slowest function, too."""
+    numbers = np.arange(1 << 18, dtype=np.float32) % 1000 / 77 + 0.5
+    target = (UNARY | BINARY).get(op) or (lambda self: Gelu().apply(self, []))
+    operand = Call("c", "parameter", numbers, {}, numbers.shape, "float32", constant=True)
+    names = ["self", "exponent" if op == "pow" else "other"][: 2 if op in BINARY else 1]
+    call = Call("k", op, target, dict.fromkeys(names, operand), numbers.shape, "float32")
+    begin = time.process_time()
+    call.apply(dict.fromkeys(names, numbers))
+    took_s = time.process_time() - begin
+    assert took_s * AT_ONCE[Kind.OPERATIONS] / operations_of(call) < 2, "0.3 s, if undisturbed"
 
 
 def test_an_endless_range_is_none() -> None:

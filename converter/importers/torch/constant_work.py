@@ -24,6 +24,9 @@ FACTORS: Final = {
 BLAS: Final = 16
 """Products of floats that a library of matrix products computes while one other is computed."""
 
+SLOW: Final = {"erf": 32, "gelu": 32, "mish": 4, "softplus": 4, "remainder": 4, "fmod": 4}
+"""Operations that an element of these counts for; NumPy has no erf, so Python computes it."""
+
 
 def spend_for(call: Call) -> None:
     """Counts what evaluating a constant takes.
@@ -53,7 +56,8 @@ def operations_of(call: Call) -> int:
     if kernel is not None:
         taps = [int(tap) for tap in np.atleast_1d(kernel)]
         return size * (math.prod(taps) if len(taps) > 1 else taps[0] ** 2)
-    return max((math.prod(operand.shape) for operand in call.operands()), default=0) + size
+    largest = max((math.prod(operand.shape) for operand in call.operands()), default=0)
+    return (largest + size) * SLOW.get(call.op, 1)
 
 
 def _einsum_operations(call: Call) -> int:
