@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +17,34 @@ MAX_LISTED: Final = 8
 
 
 @contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C inside stays one, where a framework fails while it cleans up after it.
+
+    Raises:
+        KeyboardInterrupt: What is raised inside comes of one.
+    """
+    handled = _causes(sys.exc_info()[1])  # who converts after a Ctrl-C is not interrupted
+    try:
+        yield
+    except Exception as error:
+        if any(isinstance(cause, KeyboardInterrupt) for cause in _causes(error) - handled):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _causes(error: BaseException | None) -> set[BaseException]:
+    """An exception and all that it was raised from, or in the handling of."""
+    causes: set[BaseException] = set()
+    waiting = [error]
+    while waiting:
+        cause = waiting.pop()
+        if cause is not None and cause not in causes:
+            causes.add(cause)
+            waiting += [cause.__cause__, cause.__context__]
+    return causes
+
+
+@contextmanager
 def named(where: str, network: str | None = None) -> Iterator[None]:
     """Names the source in what is raised inside, and keeps its account (``phonebit.budget``).
 
@@ -27,7 +56,7 @@ def named(where: str, network: str | None = None) -> Iterator[None]:
             None: an error that names a place keeps it.
     """
     try:
-        with account(), np.errstate(all="ignore"):
+        with interruptible(), account(), np.errstate(all="ignore"):
             yield
     except ConversionError as error:
         if network is None and error.where is not None:

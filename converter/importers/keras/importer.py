@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from phonebit.converter.importers.errors import interruptible
 from phonebit.converter.importers.keras.checks import Knowledge
 from phonebit.converter.importers.keras.config import parse_model
 from phonebit.converter.importers.keras.files import KerasModel, keras_major, open_keras
@@ -24,6 +25,7 @@ from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError
 
 
+@interruptible()
 def import_larq(
     source: str | os.PathLike[str] | Any,
     *,

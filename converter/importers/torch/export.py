@@ -31,13 +31,21 @@ def evaluation_mode(module: Any) -> Iterator[None]:
         for part in module.modules()
         for kept in (vars(part), part._parameters, part._buffers)
     ]
-    module.eval()
     try:
+        module.eval()
         yield
     finally:
-        for kept, content in before:
-            kept.clear()
-            kept.update(content)
+        try:
+            _put_back(before)
+        except KeyboardInterrupt:  # a module without its parameters would be of no use
+            _put_back(before)
+            raise
+
+
+def _put_back(before: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    for kept, content in before:
+        kept.clear()
+        kept.update(content)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Collection
 from typing import Any, Final
 
-from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.errors import first_line, interruptible
 from phonebit.converter.importers.torch.calls import FLOATS
 from phonebit.converter.importers.torch.export import quiet
 from phonebit.converter.importers.torch.nodes import op_name, type_of
@@ -95,7 +95,8 @@ def in_simpler_operators(exported: Any, known: Collection[str]) -> Any:
         return None
     with torch.no_grad(), quiet():
         try:
-            return exported.run_decompositions(unknown)
+            with interruptible():
+                return exported.run_decompositions(unknown)
         except Exception:  # a compiler: any exception may escape, and the first error says enough
             return None
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.errors import first_line, interruptible
 from phonebit.converter.importers.torch.translation import Translation
 from phonebit.errors import InputError, VerificationError
 from phonebit.format.records import DataType
@@ -53,7 +53,8 @@ class Runner(ABC):
             name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
         }
         try:
-            tensors = self._tensors(feeds)
+            with interruptible():
+                tensors = self._tensors(feeds)
         except Exception as error:  # whatever an operator stumbles over
             raise VerificationError(
                 f"{self.executor} cannot execute the model: {first_line(error)}",
