@@ -53,7 +53,7 @@ class Job {
   void attempt(const Step& step) noexcept;
 
   Inference inference_;
-  std::shared_ptr<Network::Pass> begun_;
+  std::shared_ptr<Network::Inference> begun_;
   phonebit_status result_ = PHONEBIT_OK;
   const unsigned generation_ = threads::fork_generation();
   std::atomic<bool> is_cancelled_{false};

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "coexec/plan_backend.h"
-#include "gpu/random_content.h"
+#include "gpu/test_problems.h"
 
 namespace phonebit::engine::coexec {
 namespace {
@@ -146,14 +146,7 @@ std::vector<DispatchInfo> dispatch(const Processors& processors, const Setup& se
                                    const OutputPart& gpu) {
   Executor layer(processors, Schedule(processors.model, index, std::nullopt, gpu, 1), setup.sharing,
                  setup.synchronization);
-  std::vector<DispatchInfo> result;
-  for (const gpu::Dispatch& launch : layer.gpu_layers().dispatch(index)) {
-    DispatchInfo info{launch.kernel, launch.choice, {}, {}};
-    std::copy(launch.global.begin(), launch.global.end(), info.global);
-    std::copy(launch.local.begin(), launch.local.end(), info.local);
-    result.push_back(std::move(info));
-  }
-  return result;
+  return layer.gpu_layers().dispatch(index);
 }
 
 }  // namespace phonebit::engine::coexec

@@ -4,7 +4,7 @@
 #include "gpu/gpu_backend.h"
 #include "gpu/self_test.h"
 #include "opencl/cl_api.h"
-#include "opencl/device.h"
+#include "opencl/context.h"
 #include "select.h"
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"

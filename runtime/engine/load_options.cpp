@@ -10,9 +10,9 @@
 namespace phonebit::engine {
 
 Options with_limits(Options options) {
-  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+  constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
   if (options.max_memory_bytes == 0)
-    options.max_memory_bytes = std::min(kMostBytes, system::physical_bytes() / 2);
+    options.max_memory_bytes = std::min(kMaxBytes, system::physical_bytes() / 2);
   if (options.max_work == 0.0) options.max_work = 1e12 * threads::available_processors();
   return options;
 }

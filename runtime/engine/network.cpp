@@ -44,12 +44,12 @@ class Network::Implementation {
   CancelCount cancel_count{0};
   const bool is_profiling;
   const unsigned fork_generation = threads::fork_generation();
-  std::vector<double> pass_ms;  // of the layers in the present pass; belongs to the turn
+  std::vector<double> layer_ms;  // of the layers in the present inference; belongs to the turn
   threads::TurnLock last_ms_lock;
   std::vector<double> last_ms;  // of the last one; empty before the first
 
   Implementation(loader::Model&& checked, const Options& options)
-      : model(std::move(checked)), is_profiling(options.profiling), pass_ms(model.ops.size()) {
+      : model(std::move(checked)), is_profiling(options.profiling), layer_ms(model.ops.size()) {
     backend = make_backend(model, options);
     if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
     for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
@@ -200,42 +200,42 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   if (!own.backend->checks_values(batch)) own.check_values(inputs);
   const auto begin = std::chrono::steady_clock::now();
   own.backend->forward(inputs, outputs, batch, turn.cancellation(),
-                       own.is_profiling ? &own.pass_ms : nullptr);
+                       own.is_profiling ? &own.layer_ms : nullptr);
   if (own.performance_hint)
     own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
   if (!own.is_profiling) return;
   const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
-  own.last_ms = own.pass_ms;
+  own.last_ms = own.layer_ms;
 }
 
-/// A pass between its begin and its finish.
-class Network::Pass {
+/// An inference between its begin and its finish.
+class Network::Inference {
  public:
-  explicit Pass(const Implementation& own) : cancellation(own.cancel_count) {}
+  explicit Inference(const Implementation& own) : cancellation(own.cancel_count) {}
   const Cancellation cancellation;
-  std::unique_ptr<Backend::Pass> running;  // null: it is over
+  std::unique_ptr<Backend::Inference> running;  // null: it is over
 };
 
-std::shared_ptr<Network::Pass> Network::begin(const std::vector<InputBuffer>& inputs,
-                                              const std::vector<OutputBuffer>& outputs, int batch) {
+std::shared_ptr<Network::Inference> Network::begin(const std::vector<InputBuffer>& inputs,
+                                                   const std::vector<OutputBuffer>& outputs, int batch) {
   Implementation& own = *implementation_;
-  auto pass = std::make_shared<Pass>(own);
+  auto inference = std::make_shared<Inference>(own);
   if (own.is_profiling) {
     forward(inputs, outputs, batch);
-    return pass;
+    return inference;
   }
   own.check_terminals(inputs, outputs, batch);
   const Turn turn(own);
   if (!own.backend->checks_values(batch)) own.check_values(inputs);
-  pass->running = own.backend->begin(inputs, outputs, batch, turn.cancellation());
-  return pass;
+  inference->running = own.backend->begin(inputs, outputs, batch, turn.cancellation());
+  return inference;
 }
 
-void Network::finish(Pass& pass) {
-  if (!pass.running) return;
+void Network::finish(Inference& inference) {
+  if (!inference.running) return;
   const Turn turn(*implementation_);
-  const std::unique_ptr<Backend::Pass> running = std::move(pass.running);
-  running->finish(pass.cancellation);
+  const std::unique_ptr<Backend::Inference> running = std::move(inference.running);
+  running->finish(inference.cancellation);
 }
 
 void Network::cancel() { implementation_->cancel_count.fetch_add(1); }
@@ -245,7 +245,7 @@ std::vector<double> Network::last_profile() const {
   if (!own.is_profiling)
     fail(ErrorCode::input, "passes of this network are not measured; load it with profiling");
   const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
-  if (own.last_ms.empty() && !own.pass_ms.empty())
+  if (own.last_ms.empty() && !own.layer_ms.empty())
     fail(ErrorCode::input, "there was no forward pass yet; run one first");
   return own.last_ms;
 }
@@ -356,7 +356,7 @@ ExecutionPlan Network::plan() const {
   return coexec != nullptr ? coexec->plan() : ExecutionPlan{};
 }
 
-// What a pass may change is read in a turn of its own, though not as one: cancel() does not concern it.
+// What an inference may change is read in a turn of its own, though not as one: cancel() does not concern it.
 
 CoexecInfo Network::coexec() const {
   const std::lock_guard<threads::TurnLock> turn(implementation_->turn);

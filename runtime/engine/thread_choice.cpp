@@ -22,7 +22,7 @@ std::string list_text(const std::vector<int>& numbers) {
 
 /// How long workers wait awake. For performance beyond the time between two frames of a camera, so that they
 /// sleep only when the camera does.
-std::chrono::microseconds patience(Hint hint) {
+std::chrono::microseconds spin_time(Hint hint) {
   switch (hint) {
     case Hint::performance:
       return std::chrono::milliseconds(50);
@@ -69,14 +69,14 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
 
 namespace {
 
-std::shared_ptr<threads::ThreadPool> make_pool_of(const Options& options, int most) {
+std::shared_ptr<threads::ThreadPool> make_pool_of(const Options& options, int max_threads) {
   const int threads = options.threads;
   if (threads < 0 || threads > kMaxThreads)
     fail(ErrorCode::input, "threads: got %d, expected 0 (all processors) to %d", threads, kMaxThreads);
   std::vector<int> cores = choose_cores(options);
   const int processors = cores.empty() ? threads::available_processors() : static_cast<int>(cores.size());
-  return std::make_shared<threads::ThreadPool>(std::min(threads > 0 ? threads : processors, most),
-                                               std::move(cores), patience(options.hint));
+  return std::make_shared<threads::ThreadPool>(std::min(threads > 0 ? threads : processors, max_threads),
+                                               std::move(cores), spin_time(options.hint));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Binary convolutions and dense layers: what each of their kernels is given.
+// Binary convolutions, depthwise ones and dense layers: what each of their kernels is given.
 #include <algorithm>
 #include <bitset>
 #include <cstring>
@@ -90,26 +90,21 @@ class BinaryConvBuilder {
 
   Layer build() {
     const std::string& kernel = choice_.kernel;
-    if (kernel == "bconv2d_tiled" || kernel == "bconv2d_lanes") {
-      launch(input(), tiled_weights());
-    } else if (kHasTensorCores && kernel == "bconv2d_mma") {
-      launch_mma();
-    } else if (kernel == "bconv2d_image") {
+    if (kernel == "bconv2d_tiled" || kernel == "bconv2d_lanes") return launch(input(), tiled_weights());
+    if (kHasTensorCores && kernel == "bconv2d_mma") return launch_mma();
+    if (kernel == "bconv2d_accumulate") return launch_accumulate_and_pack();
+    if (kernel == "bconv2d_image") {
       const cpu::ConvShape& shape = layer_.shape();
       const auto texels = static_cast<size_t>(cpu::words(shape.in_c) / 4);
       layer_.set_image(op_.operands[0], static_cast<size_t>(shape.in_w) * texels,
                        static_cast<size_t>(shape.in_h));
-      launch(Argument::image(),
-             layer_.upload_image(weights_, window_words(shape) / 4, static_cast<size_t>(shape.out_c)));
-    } else if (kernel == "bconv2d_accumulate") {
-      launch_accumulate_and_pack();
-    } else {
-      if (kernel == "bconv2d_byte") fit_granularity();
-      if (is_karnaugh()) invert_filters();
-      if (!layer_.sink().is_threshold) layer_.defines().set("COMPARE", 0);
-      launch(input(), canonical_weights());
+      return launch(Argument::image(),
+                    layer_.upload_image(weights_, window_words(shape) / 4, static_cast<size_t>(shape.out_c)));
     }
-    return layer_.finish(choice_.text());
+    if (kernel == "bconv2d_byte") fit_granularity();
+    if (is_karnaugh()) invert_filters();
+    if (!layer_.sink().is_threshold) layer_.defines().set("COMPARE", 0);
+    return launch(input(), canonical_weights());
   }
 
  private:
@@ -178,35 +173,34 @@ class BinaryConvBuilder {
     weights_ = inverted_.data();
   }
 
-  void launch(Argument image_or_tensor, Argument weights) {
+  Layer launch(Argument image_or_tensor, Argument weights) {
     std::vector<Argument> arguments{image_or_tensor, weights, layer_.upload(table(entry()), "thresholds"),
                                     layer_.upload_borders(group_shape_)};
     if (choice_.kernel == "bconv2d_byte") arguments.push_back(layer_.upload(positive_, "gamma > 0"));
-    layer_.append_sink(arguments);
-    layer_.launch(choice_.kernel, choice_, std::move(arguments));
+    return layer_.finish_with_sink(choice_, std::move(arguments));
   }
 
-  void launch_mma() {
+  Layer launch_mma() {
     std::vector<int32_t> entries = table(entry());
     shift_by_ones(entries);
     std::vector<uint32_t> constants =
         mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"), choice_.parameter("SPLIT"));
     append(constants, entries);
     append(constants, border_numbers(group_shape_));
-    std::vector<Argument> arguments{input(), layer_.upload(constants, "weights")};
-    layer_.append_sink(arguments);
-    layer_.launch(choice_.kernel, choice_, std::move(arguments));
+    return layer_.finish_with_sink(choice_, {input(), layer_.upload(constants, "weights")});
   }
 
-  void launch_accumulate_and_pack() {
+  Layer launch_accumulate_and_pack() {
     const loader::Tensor& out = build_.model.output(op_);
     layer_.set_scratch(static_cast<size_t>(out.elements()) * sizeof(int32_t));
     layer_.defines().set("VECTOR_WORDS", fitting_vector(layer_.shape(), choice_.parameter("VECTOR_WORDS")));
-    layer_.launch(choice_.kernel, choice_,
+    layer_.launch(choice_.kernel,
                   {input(), canonical_weights(), layer_.upload(table(BorderEntry::base), "thresholds"),
-                   layer_.upload_borders(group_shape_), Argument::scratch()});
+                   layer_.upload_borders(group_shape_), Argument::scratch()},
+                  choice_);
     layer_.launch(kPackThresholds, {Argument::scratch(), layer_.upload(thresholds_, "thresholds"),
                                     Argument::of_tensor(op_.record.bits_output)});
+    return layer_.finish(choice_);
   }
 
   const BuildContext& build_;
@@ -224,17 +218,64 @@ Layer build_conv(const BuildContext& build, const Op& op, const KernelChoice& ch
   return BinaryConvBuilder(build, op, choice).build();
 }
 
-const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build_conv};
+/// The weights as filters of one input channel, [channels][kernel_h][kernel_w], one word each: the layout of
+/// border tables.
+std::vector<uint32_t> single_channel_filters(const cpu::ConvShape& shape, const uint32_t* weights) {
+  const auto taps = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w);
+  const auto channels = static_cast<size_t>(shape.out_c),
+             words = static_cast<size_t>(cpu::words(shape.out_c));
+  std::vector<uint32_t> filters(channels * taps);
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t t = 0; t < taps; ++t) filters[c * taps + t] = weights[t * words + c / 32] >> (c % 32) & 1;
+  }
+  return filters;
+}
+
+Layer build_depthwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op);
+  const loader::Constant& weights = build.model.constant(op.record.weights);
+  cpu::ConvShape shape = layer.shape();
+  const std::vector<uint32_t> filters = single_channel_filters(shape, weights.words());
+  shape.in_c = 1;
+  const std::vector<int32_t> thresholds = analysis::integer_thresholds(build.model, op);
+  const BorderEntry entry = layer.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
+  const int stride = 32 * cpu::words(shape.out_c);
+  std::vector<Argument> arguments{
+      input_of(op), layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
+      layer.upload(analysis::border_table(shape, filters.data(), thresholds.data(), entry, stride),
+                   "thresholds"),
+      layer.upload_borders(shape)};
+  return layer.finish_with_sink(choice, std::move(arguments));
+}
 
 }  // namespace
 
 template <>
 const OperatorKernels KernelsOf<OpKind::kBinaryConv2d>::all = {
-    always<kBinaryConvKernels>,
+    always<kBinaryConvFamily, build_conv>,
     {{"binary_conv2d", DataType::kBit, {7, 9, 64}, {3, 3, 1, 1, 1, 0.0f}, 1, 40, Shape::kThresholds, 24},
      {"binary_conv2d", DataType::kBit, {9, 8, 128}, {3, 3, 2, 1, 1, 1.0f}, 1, 48, Shape::kEpilogue},
      {"binary_conv2d", DataType::kBit, {4, 5, 96}, {4, 5, 1, 1, 0, 0.0f}, 1, 75, Shape::kThresholds, 44},
      {"binary_conv2d", DataType::kBit, {5, 7, 256}, {1, 1, 1, 1, 0, 0.0f}, 1, 64, Shape::kEpilogue},
      {"binary_conv2d", DataType::kBit, {8, 8, 93}, {3, 3, 1, 2, 2, -1.0f}, 3, 33, Shape::kThresholds, 17}}};
+
+template <>
+const OperatorKernels KernelsOf<OpKind::kBinaryDepthwiseConv2d>::all = {
+    always<kBinaryDepthwiseFamily, build_depthwise>,
+    {{"binary_depthwise_conv2d",
+      DataType::kBit,
+      {7, 6, 70},
+      {3, 3, 1, 1, 1, 0.0f},
+      1,
+      70,
+      Shape::kThresholds,
+      3},
+     {"binary_depthwise_conv2d",
+      DataType::kBit,
+      {7, 6, 70},
+      {3, 3, 1, 1, 1, 1.0f},
+      1,
+      70,
+      Shape::kEpilogue}}};
 
 }  // namespace phonebit::engine::gpu

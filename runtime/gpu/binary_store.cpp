@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "loader/crc32.h"
+#include "loader/file_bytes.h"
 #include "system/calls.h"
 #include "types/fail.h"
 
@@ -24,7 +25,7 @@ static_assert(sizeof(Header) == 32, "no padding: the checksum runs over it");
 constexpr char magic[8] = {'P', 'B', 'C', 'L', 'P', 'R', 'O', 'G'};
 constexpr uint32_t version = 1;
 /// Of one program. A longer file is not one of ours.
-constexpr off_t max_bytes = off_t{64} << 20;
+constexpr uint64_t max_bytes = uint64_t{64} << 20;
 
 struct Descriptor {
   int fd;
@@ -44,24 +45,6 @@ uint32_t checksum(const Header& header, const std::string& key, const char* bina
 uint64_t fnv1a(const std::string& text, uint64_t hash) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return hash;
-}
-
-/// False for anything but a regular file of a plausible size that can be read to its end. `exists`: whether
-/// there is something.
-bool read_file(const std::string& path, std::string& into, bool& exists) {
-  const Descriptor file{system::open_to_read(path)};
-  exists = file.fd >= 0;
-  struct stat status{};
-  if (!exists || ::fstat(file.fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > max_bytes)
-    return false;
-  into.resize(static_cast<size_t>(status.st_size));
-  for (size_t at = 0; at < into.size();) {
-    const ssize_t got = ::read(file.fd, into.data() + at, into.size() - at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += static_cast<size_t>(got);
-  }
-  return true;
 }
 
 bool write_all(int fd, const void* data, size_t bytes) {
@@ -97,19 +80,25 @@ std::string BinaryStore::path(const std::string& key) const {
 StoredBinary BinaryStore::load(const std::string& key) const {
   StoredBinary result;
   if (directory_.empty()) return result;
-  std::string file;
-  const bool is_read = read_file(path(key), file, result.is_rejected);
-  Header header{};
-  if (!is_read || file.size() < sizeof header) return result;
-  std::memcpy(&header, file.data(), sizeof header);
-  const size_t rest = file.size() - sizeof header;
-  if (std::memcmp(header.magic, magic, sizeof magic) != 0 || header.version != version ||
-      header.key_bytes != key.size() || header.key_bytes > rest ||
-      header.binary_bytes != rest - header.key_bytes || file.compare(sizeof header, key.size(), key) != 0 ||
-      header.crc != checksum(header, key, file.data() + sizeof header + key.size()))
-    return result;
-  result.is_rejected = false;
-  result.binary = file.substr(sizeof header + key.size());
+  const Descriptor descriptor{system::open_to_read(path(key))};
+  result.is_rejected = descriptor.fd >= 0;
+  if (!result.is_rejected) return result;
+  try {
+    const auto bytes = loader::FileBytes::of_descriptor(descriptor.fd, 0, 0, {false, max_bytes});
+    const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    Header header{};
+    if (file.size() < sizeof header) return result;
+    std::memcpy(&header, file.data(), sizeof header);
+    const std::string_view rest = file.substr(sizeof header);
+    if (std::memcmp(header.magic, magic, sizeof magic) != 0 || header.version != version ||
+        header.key_bytes != key.size() || header.key_bytes > rest.size() ||
+        header.binary_bytes != rest.size() - header.key_bytes || rest.compare(0, key.size(), key) != 0 ||
+        header.crc != checksum(header, key, rest.data() + key.size()))
+      return result;
+    result.is_rejected = false;
+    result.binary = rest.substr(key.size());
+  } catch (const Error&) {  // what is no file of ours is made anew
+  }
   return result;
 }
 
@@ -121,7 +110,7 @@ void BinaryStore::store(const std::string& key, const std::string& binary) const
   header.key_bytes = key.size();
   header.binary_bytes = binary.size();
   header.crc = checksum(header, key, binary.data());
-  if (sizeof header + key.size() + binary.size() > static_cast<size_t>(max_bytes)) return;
+  if (sizeof header + key.size() + binary.size() > max_bytes) return;
 
   create_directories(directory_);
   static std::atomic<unsigned> count{0};

@@ -1,4 +1,4 @@
-// Vendor and family of a device, the keys of the tuning table, from its names.
+// Vendor and family of a device, the keys of the tuning table, from its device.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -8,8 +8,7 @@
 namespace phonebit::engine::gpu {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
+std::string lower(std::string result) {
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
 }
@@ -84,13 +83,13 @@ bool is_adreno(const std::string& name) {
 
 }  // namespace
 
-std::string vendor_of(const DeviceNames& names) {
+std::string vendor_of(const DeviceFacts& device) {
   // Whose compiler it is counts more than whose silicon.
-  const std::string platform = lower(names.platform_name);
+  const std::string platform = lower(device.platform_name);
   if (contains(platform, "portable computing language")) return "pocl";
   if (contains(platform, "rusticl") || contains(platform, "clover")) return "mesa";
-  const std::string name = lower(names.name);
-  const std::string vendor = lower(names.vendor_name);
+  const std::string name = lower(device.name);
+  const std::string vendor = lower(device.vendor_name);
   if (contains(vendor, "nvidia")) return "nvidia";
   if (is_adreno(name) || contains(vendor, "qualcomm")) return "qualcomm";
   if (is_mali(name) || vendor == "arm" || vendor.rfind("arm ", 0) == 0) return "arm";
@@ -100,15 +99,15 @@ std::string vendor_of(const DeviceNames& names) {
   return "unknown";
 }
 
-std::string family_of(const DeviceNames& names) {
-  const std::string name = lower(names.name);
-  if (names.compute_capability > 0) return nvidia_family(names.compute_capability);
-  if (is_adreno(name) || vendor_of(names) == "qualcomm") return adreno_family(name, lower(names.version));
+std::string family_of(const DeviceFacts& device, int compute_capability) {
+  const std::string name = lower(device.name);
+  if (compute_capability > 0) return nvidia_family(compute_capability);
+  if (is_adreno(name) || vendor_of(device) == "qualcomm") return adreno_family(name, lower(device.version));
   if (is_mali(name)) return mali_family(name);
   for (const char* family : {"powervr", "xclipse"}) {
     if (contains(name, family)) return family;
   }
-  return names.is_gpu && !contains(name, "llvmpipe") ? "unknown" : "cpu";
+  return device.is_gpu && !contains(name, "llvmpipe") ? "unknown" : "cpu";
 }
 
 std::string DeviceFacts::key() const { return name + " | " + platform_name + " | " + driver_version; }

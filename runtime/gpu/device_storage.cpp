@@ -40,9 +40,9 @@ DeviceStorage::DeviceStorage(const Model& model, Device& device, Precision preci
 }
 
 size_t DeviceStorage::largest_buffer_bytes() const {
-  size_t most = 0;
-  for (const size_t bytes : plan_.slot_bytes) most = std::max(most, bytes);
-  return most;
+  size_t result = 0;
+  for (const size_t bytes : plan_.slot_bytes) result = std::max(result, bytes);
+  return result;
 }
 
 size_t DeviceStorage::image_bytes(int tensor) const {

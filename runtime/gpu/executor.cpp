@@ -53,11 +53,11 @@ void Executor::set_layer(size_t index, const KernelChoice& choice, bool has_chan
 int Executor::largest_batch() const {
   const uint64_t limit = device_->facts().max_buffer_bytes;
   uint64_t batch = INT_MAX;
-  const auto allow = [&](uint64_t most, uint64_t of_one_image) {
-    if (of_one_image > 0) batch = std::min(batch, most / of_one_image);
+  const auto allow = [&](uint64_t capacity, uint64_t of_one_image) {
+    if (of_one_image > 0) batch = std::min(batch, capacity / of_one_image);
   };
   allow(limit, storage_.largest_buffer_bytes());
-  // A large batch must not take the whole device: beyond some images a pass gains nothing anyway.
+  // A large batch must not take the whole device: it gains nothing beyond some images.
   const uint64_t scratch_bytes = layers_.scratch_bytes();
   uint64_t of_one_image = storage_.arena_bytes(1) + scratch_bytes;
   for (const int tensor : model_.inputs) of_one_image += storage_.image_bytes(tensor);
@@ -107,13 +107,13 @@ void Executor::enqueue_part(size_t index, const OutputPart& part) {
 class Executor::Portions {
  public:
   Portions(const DeviceFacts& device, Queue& queue, const Cancellation& cancellation)
-      : most_(portion_of(device)), queue_(queue), cancellation_(cancellation) {}
+      : max_(portion_of(device)), queue_(queue), cancellation_(cancellation) {}
 
   /// `enqueue` takes a list of events, or null.
   template <class Enqueue>
   void add(double work, const Enqueue& enqueue) {
     sum_ += work;
-    if (sum_ <= most_) return enqueue(nullptr);
+    if (sum_ <= max_) return enqueue(nullptr);
     sum_ = 0.0;
     Events events;
     enqueue(&events);
@@ -124,7 +124,7 @@ class Executor::Portions {
   }
 
  private:
-  double most_;
+  double max_;
   Queue& queue_;
   const Cancellation& cancellation_;
   double sum_ = 0.0;
@@ -161,7 +161,7 @@ bool Executor::has_parts_of_first_layer() const {
 void Executor::enqueue_first_layer(int begin, int end) {
   if (begin == 0 && end == batch_) return enqueue_layer(0, device_->queue(), nullptr);
   const auto pixels = static_cast<int>(model_.output(model_.ops[0]).pixels());
-  is_bound_ = false;  // an error or a cancellation may end the pass before the last images
+  is_bound_ = false;  // an error or a cancellation may end the inference before the last images
   layers_.bind_pixels(0, begin * pixels, end * pixels, batch_);
   enqueue_layer(0, device_->queue(), nullptr);
   if (end < batch_) return;
@@ -172,29 +172,26 @@ void Executor::enqueue_first_layer(int begin, int end) {
 void Executor::enqueue(bool can_replay, const Cancellation* cancellation, size_t first_layer) {
   double all_work = 0.0;
   for (const Op& op : model_.ops) all_work += batch_ * analysis::work(model_, op);
-  if (cancellation != nullptr && all_work > portion_of(device_->facts())) {
-    Portions portions(device_->facts(), device_->queue(), *cancellation);
-    for (size_t i = first_layer; i < model_.ops.size(); ++i)
-      for_each_part(i, [&](double work) {
-        portions.add(work, [&](Events* events) { enqueue_layer(i, device_->queue(), events); });
-      });
-    return;
-  }
-  if (can_replay && first_layer == 0 && record()) {
-    return recording_->enqueue();
-  }
+  if (cancellation != nullptr && all_work > portion_of(device_->facts()))
+    return enqueue_in_portions(first_layer, model_.ops.size(), *cancellation);
+  if (can_replay && first_layer == 0 && record()) return recording_->enqueue();
   for (size_t i = first_layer; i < model_.ops.size(); ++i) enqueue_layer(i, device_->queue(), nullptr);
 }
 
-void Executor::run_layer(size_t index, const Cancellation& cancellation) {
+void Executor::enqueue_in_portions(size_t begin, size_t end, const Cancellation& cancellation) {
   Portions portions(device_->facts(), device_->queue(), cancellation);
-  for_each_part(index, [&](double work) {
-    portions.add(work, [&](Events* events) { enqueue_layer(index, device_->queue(), events); });
-  });
+  for (size_t i = begin; i < end; ++i)
+    for_each_part(i, [&](double work) {
+      portions.add(work, [&](Events* events) { enqueue_layer(i, device_->queue(), events); });
+    });
+}
+
+void Executor::run_layer(size_t index, const Cancellation& cancellation) {
+  enqueue_in_portions(index, index + 1, cancellation);
 }
 
 std::vector<double> Executor::run_timed(const Cancellation& cancellation) {
-  finish();
+  device_->queue().finish();
   Queue& queue = device_->profiling_queue();
   std::vector<Events> events(model_.ops.size());
   double portion = 0.0;
@@ -246,7 +243,5 @@ void Executor::read(int tensor, void* data, int images, bool must_wait) {
               storage_.image_bytes(tensor) * static_cast<size_t>(images), storage_.is_half(tensor), must_wait,
               data);
 }
-
-void Executor::finish() { device_->queue().finish(); }
 
 }  // namespace phonebit::engine::gpu

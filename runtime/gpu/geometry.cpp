@@ -51,23 +51,21 @@ class GeometryParser {
   }
   void emit(char operation, double number = 0.0) { out_.push_back({operation, number}); }
 
-  void sum() {
-    product();
-    for (;;) {
-      const char sign = accept("+") ? '+' : accept("-") ? '-' : '\0';
-      if (sign == '\0') return;
-      product();
+  void sum() { chain("+-", &GeometryParser::product); }
+  void product() { chain("*/", &GeometryParser::factor); }
+  /// Operands with any of the signs between them, from left to right.
+  void chain(std::string_view signs, void (GeometryParser::*operand)()) {
+    (this->*operand)();
+    while (const char sign = accept_one_of(signs)) {
+      (this->*operand)();
       emit(sign);
     }
   }
-  void product() {
-    factor();
-    for (;;) {
-      const char sign = accept("*") ? '*' : accept("/") ? '/' : '\0';
-      if (sign == '\0') return;
-      factor();
-      emit(sign);
-    }
+  /// '\0' where none follows.
+  char accept_one_of(std::string_view signs) {
+    for (size_t i = 0; i < signs.size(); ++i)
+      if (accept(signs.substr(i, 1))) return signs[i];
+    return '\0';
   }
   void factor() {
     if (accept("(")) {
@@ -155,49 +153,22 @@ Extent Geometry::global(int pixels, int channels) const {
 
 size_t Geometry::evaluate(const Expression& expression, int pixels, int channels) {
   std::vector<double> stack;
-  for (const Instruction& instruction : expression) {
-    switch (instruction.operation) {
-      case 'n':
-        stack.push_back(instruction.number);
-        continue;
-      case 'P':
-        stack.push_back(pixels);
-        continue;
-      case 'C':
-        stack.push_back(channels);
-        continue;
-      case 'c':
-        stack.back() = std::ceil(stack.back());
-        continue;
-      default:
-        break;
+  for (const auto& [operation, number] : expression) {
+    if (operation == 'n' || operation == 'P' || operation == 'C') {
+      stack.push_back(operation == 'n' ? number : operation == 'P' ? pixels : channels);
+      continue;
     }
     const double b = stack.back();
-    stack.pop_back();
+    if (operation != 'c') stack.pop_back();
     double& a = stack.back();
-    switch (instruction.operation) {
-      case '+':
-        a += b;
-        break;
-      case '-':
-        a -= b;
-        break;
-      case '*':
-        a *= b;
-        break;
-      case '/':
-        a /= b;
-        break;
-      case 'r':
-        a = std::ceil(a / b) * b;
-        break;
-      case 'M':
-        a = std::max(a, b);
-        break;
-      default:
-        a = std::min(a, b);
-        break;
-    }
+    a = operation == '+'   ? a + b
+        : operation == '-' ? a - b
+        : operation == '*' ? a * b
+        : operation == '/' ? a / b
+        : operation == 'c' ? std::ceil(a)
+        : operation == 'r' ? std::ceil(a / b) * b
+        : operation == 'M' ? std::max(a, b)
+                           : std::min(a, b);
   }
   return static_cast<size_t>(stack.back());
 }

@@ -44,13 +44,8 @@ MemoryInfo GpuBackend::memory() const {
 }
 
 StartupInfo GpuBackend::startup() const {
-  const ProgramStatistics programs = programs_.statistics();
-  StartupInfo info;
-  info.programs_built = programs.built;
-  info.programs_loaded = programs.loaded;
-  info.cache_entries_rejected = programs.rejected;
+  StartupInfo info = programs_.statistics();
   info.self_tests_run = executor_.layers().self_tests_run();
-  info.build_ms = programs.build_ms;
   info.uses_command_buffer = executor_.uses_command_buffer();
   return info;
 }

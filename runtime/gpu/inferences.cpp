@@ -1,5 +1,5 @@
-// Forward passes on arrays of the host. Inputs go through staging memory to the device, levels of pictures
-// as bytes; outputs come back in the same way. Passes that are begun have memory and queues of their own for
+// Inferences on arrays of the host. Inputs go through staging memory to the device, levels of images
+// as bytes; outputs come back in the same way. Inferences that are begun have memory and queues of their own for
 // that, so that one is copied while another computes.
 #include <algorithm>
 #include <limits>
@@ -15,9 +15,13 @@ namespace {
 
 /// A batch of twice as many images and more runs in pieces, each of which is copied while others compute. An
 /// H100 computes fewer images of a residual network faster than the host enqueues its layers.
-constexpr int kLeastPiece = 64, kMostPieces = 4;
+constexpr int kMinPieceImages = 64, kMaxPieces = 4;
 /// Bytes of inputs that are worth a launch of the first layer of their own.
-constexpr size_t kWorthPiece = size_t{2} << 20;
+constexpr size_t kMinPieceBytes = size_t{2} << 20;
+
+size_t bytes_of_image(const loader::Tensor& tensor, const InputBuffer& input) {
+  return input.is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
+}
 
 Options without_limits(const std::string& cache_directory) {
   Options options;
@@ -36,14 +40,14 @@ GpuBackend::Levels::Levels(const loader::Tensor& input, const Preprocessing& rul
   executor.prepare_layer(0);
 }
 
-/// A pass whose outputs are on their way.
-class GpuBackend::BegunPass final : public Pass {
+/// An inference whose outputs are on their way.
+class GpuBackend::BegunInference final : public Inference {
  public:
-  BegunPass(GpuBackend& backend, std::unique_ptr<Lane> lane, const std::vector<OutputBuffer>& outputs)
+  BegunInference(GpuBackend& backend, std::unique_ptr<Lane> lane, const std::vector<OutputBuffer>& outputs)
       : backend_(backend), lane_(std::move(lane)), outputs_(outputs) {
     ++backend_.begun_;
   }
-  ~BegunPass() override { --backend_.begun_; }
+  ~BegunInference() override { --backend_.begun_; }
 
   void finish(const Cancellation& cancellation) override {
     for (size_t i = 0; i < outputs_.size(); ++i)
@@ -61,16 +65,16 @@ class GpuBackend::BegunPass final : public Pass {
 };
 
 void GpuBackend::prepare(int batch) {
-  if (begun_ > 0 && batch != executor_.batch()) executor_.finish();
+  if (begun_ > 0 && batch != executor_.batch()) device_->queue().finish();
   executor_.prepare(batch);
 }
 
 template <class Body>
-void GpuBackend::in_passes(int batch, const Cancellation& cancellation, const Body& body) {
-  const int most = executor_.largest_batch();
-  for (int first = 0; first < batch; first += most) {
+void GpuBackend::in_batches(int batch, const Cancellation& cancellation, const Body& body) {
+  const int max_images = executor_.largest_batch();
+  for (int first = 0; first < batch; first += max_images) {
     cancellation.check();
-    const int images = std::min(most, batch - first);
+    const int images = std::min(max_images, batch - first);
     prepare(images);
     guarded([&] { body(first, images); });
   }
@@ -115,7 +119,7 @@ void GpuBackend::upload_inputs(Lane& lane, Queue& queue, const std::vector<Input
   for (size_t i = 0; i < inputs.size(); ++i) {
     const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
     const bool is_levels = inputs[i].is_levels;
-    const size_t image_bytes = is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
+    const size_t image_bytes = bytes_of_image(tensor, inputs[i]);
     const size_t bytes = image_bytes * static_cast<size_t>(piece.images);
     const DeviceMemory& to = is_levels || is_apart ? own_memory(lane.inputs[i], bytes)
                                                    : executor_.storage().memory(model_.inputs[i]);
@@ -155,11 +159,9 @@ int GpuBackend::pieces_of(const std::vector<InputBuffer>& inputs, int images) co
   if (Staging::way_of(device_->facts()) == Staging::Way::mapped || !executor_.has_parts_of_first_layer())
     return 1;
   size_t bytes = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
-    bytes += inputs[i].is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
-  }
-  const size_t pieces = std::min<size_t>(bytes * static_cast<size_t>(images) / kWorthPiece, kMostPieces);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    bytes += bytes_of_image(model_.tensor(model_.inputs[i]), inputs[i]);
+  const size_t pieces = std::min<size_t>(bytes * static_cast<size_t>(images) / kMinPieceBytes, kMaxPieces);
   return std::max(1, std::min(images, static_cast<int>(pieces)));
 }
 
@@ -168,7 +170,7 @@ void GpuBackend::begin_in_pieces(Lane& lane, const std::vector<InputBuffer>& inp
   make_queues();
   Queue &queue = device_->queue(), &up = *upload_queue_;
   const int pieces = pieces_of(inputs, images);
-  follow(up, queue);  // passes that were begun may read what this overwrites
+  follow(up, queue);  // inferences that were begun may read what this overwrites
   for (int i = 0; i < pieces; ++i) {
     const Piece piece{first, images, images * i / pieces, images * (i + 1) / pieces};
     cancellation.check();
@@ -186,23 +188,14 @@ void GpuBackend::make_queues() {
   download_queue_ = device_->new_queue();
 }
 
-void GpuBackend::upload(const std::vector<InputBuffer>& inputs, int first, int images) {
-  std::unique_ptr<Lane> lane = free_lane();
-  const Piece all{first, images, 0, images};
-  upload_inputs(*lane, device_->queue(), inputs, all, false);
-  enter_inputs(*lane, inputs, all, false);
-  executor_.finish();
-  free_lanes_.push_back(std::move(lane));
-}
-
 void GpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                          int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
-  if (layer_ms == nullptr && batch >= 2 * kLeastPiece && batch <= executor_.largest_batch())
+  if (layer_ms == nullptr && batch >= 2 * kMinPieceImages && batch <= executor_.largest_batch())
     return forward_in_pieces(inputs, outputs, batch, cancellation);
   std::unique_ptr<Lane> lane = free_lane();
   Queue& queue = device_->queue();
-  in_passes(batch, cancellation, [&](int first, int images) {
+  in_batches(batch, cancellation, [&](int first, int images) {
     const bool is_in_pieces = layer_ms == nullptr && pieces_of(inputs, images) > 1;
     if (is_in_pieces) {
       begin_in_pieces(*lane, inputs, first, images, cancellation);
@@ -231,23 +224,25 @@ void GpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vect
 void GpuBackend::forward_in_pieces(const std::vector<InputBuffer>& inputs,
                                    const std::vector<OutputBuffer>& outputs, int batch,
                                    const Cancellation& cancellation) {
-  const int pieces = std::min(batch / kLeastPiece, kMostPieces), most = (batch + pieces - 1) / pieces;
-  std::vector<std::unique_ptr<Pass>> passes;
-  for (int first = 0; first < batch; first += most)
-    passes.push_back(begin_images(inputs, outputs, first, std::min(most, batch - first), cancellation));
-  for (const std::unique_ptr<Pass>& pass : passes) pass->finish(cancellation);
+  const int pieces = std::min(batch / kMinPieceImages, kMaxPieces),
+            max_images = (batch + pieces - 1) / pieces;
+  std::vector<std::unique_ptr<Inference>> begun;
+  for (int first = 0; first < batch; first += max_images)
+    begun.push_back(begin_images(inputs, outputs, first, std::min(max_images, batch - first), cancellation));
+  for (const std::unique_ptr<Inference>& each : begun) each->finish(cancellation);
 }
 
-std::unique_ptr<Backend::Pass> GpuBackend::begin(const std::vector<InputBuffer>& inputs,
-                                                 const std::vector<OutputBuffer>& outputs, int batch,
-                                                 const Cancellation& cancellation) {
+std::unique_ptr<Backend::Inference> GpuBackend::begin(const std::vector<InputBuffer>& inputs,
+                                                      const std::vector<OutputBuffer>& outputs, int batch,
+                                                      const Cancellation& cancellation) {
   if (batch > executor_.largest_batch()) return Backend::begin(inputs, outputs, batch, cancellation);
   return begin_images(inputs, outputs, 0, batch, cancellation);
 }
 
-std::unique_ptr<Backend::Pass> GpuBackend::begin_images(const std::vector<InputBuffer>& inputs,
-                                                        const std::vector<OutputBuffer>& outputs, int first,
-                                                        int images, const Cancellation& cancellation) {
+std::unique_ptr<Backend::Inference> GpuBackend::begin_images(const std::vector<InputBuffer>& inputs,
+                                                             const std::vector<OutputBuffer>& outputs,
+                                                             int first, int images,
+                                                             const Cancellation& cancellation) {
   make_queues();
   std::vector<OutputBuffer> targets;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -255,8 +250,8 @@ std::unique_ptr<Backend::Pass> GpuBackend::begin_images(const std::vector<InputB
     targets.push_back({image_of(outputs[i], image_bytes, first), image_bytes * static_cast<size_t>(images)});
   }
   Queue &queue = device_->queue(), &up = *upload_queue_, &down = *download_queue_;
-  auto pass = std::make_unique<BegunPass>(*this, free_lane(), targets);
-  Lane& lane = pass->lane();
+  auto begun = std::make_unique<BegunInference>(*this, free_lane(), targets);
+  Lane& lane = begun->lane();
   guarded([&] {
     const Piece all{first, images, 0, images};
     upload_inputs(lane, up, inputs, all, true);
@@ -272,23 +267,28 @@ std::unique_ptr<Backend::Pass> GpuBackend::begin_images(const std::vector<InputB
       lane.outputs[i].staging.download(down, *lane.outputs[i].own, targets[i].bytes);
     down.flush();
   });
-  return pass;
+  return begun;
 }
 
 void GpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                              int batch, const Cancellation& cancellation) {
-  in_passes(batch, cancellation, [&](int first, int images) {
+  std::unique_ptr<Lane> lane = free_lane();
+  in_batches(batch, cancellation, [&](int first, int images) {
     const auto copy_out = [&](int tensor) {
       const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
       executor_.read(tensor, image_of(target, model_.tensor(tensor).bytes(), first), images, true);
     };
-    upload(inputs, first, images);
+    const Piece all{first, images, 0, images};
+    upload_inputs(*lane, device_->queue(), inputs, all, false);
+    enter_inputs(*lane, inputs, all, false);
+    device_->queue().finish();
     for (const int tensor : model_.inputs) copy_out(tensor);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       executor_.run_layer(i, cancellation);
       for (const int tensor : analysis::tensors_written(model_.ops[i])) copy_out(tensor);
     }
   });
+  free_lanes_.push_back(std::move(lane));
 }
 
 void GpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -296,7 +296,7 @@ void GpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
                         const Cancellation& cancellation) {
   const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
   const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
-  in_passes(batch, cancellation, [&](int first, int images) {
+  in_batches(batch, cancellation, [&](int first, int images) {
     for (size_t i = 0; i < operands.size(); ++i)
       executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
     executor_.run_layer(index, cancellation);
@@ -304,6 +304,66 @@ void GpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
       executor_.read(written[i], image_of(results[i], model_.tensor(written[i]).bytes(), first), images,
                      true);
   });
+}
+
+void GpuBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
+                                   const std::vector<DeviceBuffer>& outputs, int batch) {
+  if (batch < 1 || batch > executor_.largest_batch())
+    fail(ErrorCode::input, "batch: got %d, expected 1 to %d on %s", batch, executor_.largest_batch(),
+         label_.c_str());
+  if (inputs.size() != model_.inputs.size() || outputs.size() != model_.outputs.size())
+    fail(ErrorCode::input, "got %zu inputs and %zu outputs, expected %zu and %zu", inputs.size(),
+         outputs.size(), model_.inputs.size(), model_.outputs.size());
+  prepare(batch);
+  // Views of callers' memory stay until the next call: kernels do not retain their arguments before they are enqueued.
+  caller_parts_.clear();
+  struct Copy {
+    const DeviceMemory &from, &to;
+    size_t from_offset, to_offset, bytes;
+  };
+  std::vector<Copy> before, after;
+  const auto bind = [&](int tensor, const DeviceBuffer& buffer, bool is_input) -> const DeviceMemory* {
+    const loader::Tensor& info = model_.tensor(tensor);
+    const size_t bytes = info.bytes() * static_cast<size_t>(batch);
+    const auto keep = [&](std::unique_ptr<DeviceMemory> memory) -> const DeviceMemory* {
+      caller_parts_.push_back(std::move(memory));
+      return caller_parts_.back().get();
+    };
+    const DeviceMemory* const memory = keep(device_->borrow(buffer, bytes, info.name.c_str()));
+    const bool is_home = executor_.storage().homes().home(tensor).place ==
+                         (is_input ? analysis::Place::input : analysis::Place::output);
+    if (is_home && buffer.offset == 0) return memory;
+    if (is_home && device_->facts().has_overlapping_parts &&
+        buffer.offset % device_->facts().base_align_bytes == 0)
+      return keep(device_->part(*memory, buffer.offset, bytes));
+    // Where the device has no view of the part, or an output is an input passed through, it copies.
+    const DeviceMemory& own = executor_.storage().memory(tensor);
+    if (is_input)
+      before.push_back({*memory, own, buffer.offset, 0, bytes});
+    else
+      after.push_back({own, *memory, 0, buffer.offset, bytes});
+    return &own;
+  };
+  DeviceStorage::Terminals bound_inputs, bound_outputs;
+  for (size_t i = 0; i < inputs.size(); ++i) bound_inputs.push_back(bind(model_.inputs[i], inputs[i], true));
+  executor_.bind_terminals(bound_inputs, {});
+  for (size_t i = 0; i < outputs.size(); ++i)
+    bound_outputs.push_back(bind(model_.outputs[i], outputs[i], false));
+  executor_.bind_terminals(bound_inputs, bound_outputs);
+  const auto run = [&](const std::vector<Copy>& copies) {
+    for (const Copy& copy : copies)
+      device_->queue().copy(copy.from, copy.from_offset, copy.to, copy.to_offset, copy.bytes);
+  };
+  try {
+    run(before);
+    executor_.enqueue(false, nullptr);
+    run(after);
+  } catch (...) {
+    executor_.bind_terminals({}, {});
+    throw;
+  }
+  executor_.bind_terminals({}, {});
+  device_->queue().flush();
 }
 
 }  // namespace phonebit::engine::gpu

@@ -1,66 +1,68 @@
 #include "gpu/kernel_library.h"
 
-#include <cctype>
+#include <dirent.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <map>
+#include <memory>
 #include <set>
 
-#include "gpu/kernel_files.h"
+#include "format/inflate.h"
 #include "gpu/text_fields.h"
+#include "loader/file_bytes.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::gpu {
 namespace {
+
+bool ends_in(std::string_view name, std::string_view end) {
+  return name.size() > end.size() && name.substr(name.size() - end.size()) == end;
+}
+
+bool is_kernel_file(std::string_view name) {
+  return ends_in(name, ".cl") || ends_in(name, ".clh") || ends_in(name, ".table");
+}
+
+/// Adds the files of `folder`, whose paths begin with `prefix`; false where it is none.
+bool add_folder(const std::string& folder, const std::string& prefix, KernelFiles& into) {
+  struct Closing {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Closing> directory(::opendir(folder.c_str()));
+  if (!directory) return false;
+  while (const dirent* const entry = ::readdir(directory.get())) {
+    const std::string name = entry->d_name, path = folder + "/" + name;
+    if (name == "." || name == ".." || add_folder(path, prefix + name + "/", into) || !is_kernel_file(name))
+      continue;
+    const auto bytes = loader::FileBytes::of_path(path);
+    into.emplace(prefix + name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  return true;
+}
 
 struct KernelFile {
   std::string_view text;
   std::vector<Tunable> tunables;
 };
 
-/// Reads a line from left to right; each step says whether it fitted.
-struct Scanner {
-  std::string_view rest;
-
-  bool blanks() {
-    while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t')) rest.remove_prefix(1);
-    return true;
-  }
-  bool text(std::string_view expected) {
-    if (rest.substr(0, expected.size()) != expected) return false;
-    rest.remove_prefix(expected.size());
-    return true;
-  }
-  bool name(std::string& into) {
-    size_t size = 0;
-    while (size < rest.size() &&
-           (std::isalnum(static_cast<unsigned char>(rest[size])) != 0 || rest[size] == '_'))
-      ++size;
-    into = rest.substr(0, size);
-    rest.remove_prefix(size);
-    return size > 0;
-  }
-  bool number(int& into) {
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), into);
-    if (error != std::errc()) return false;
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
-    return true;
-  }
-};
-
-/// `// @tune NAME {1,2,4} = 2   what it is`. Anything else is no tunable, as in sources.py.
+/// `// @tune NAME {1,2,4} = 2   what it is`. Anything else is no tunable.
 bool parse_tunable(std::string_view line, Tunable& into) {
-  Scanner scanner{line};
-  if (!scanner.text("// @tune ") || !scanner.blanks() || !scanner.name(into.name) || !scanner.blanks() ||
-      !scanner.text("{"))
-    return false;
+  std::string slashes, mark, values, sign, preset;
+  for (std::string* const word : {&slashes, &mark, &into.name, &values, &sign, &preset})
+    if (!take_word(line, *word)) return false;
+  const auto take_number = [](std::string_view& text, int& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return error == std::errc();
+  };
+  if (slashes != "//" || mark != "@tune" || values[0] != '{' || sign != "=") return false;
+  std::string_view list = values, last = preset;
   do {
-    int value = 0;
-    if (!scanner.number(value)) return false;
-    into.values.push_back(value);
-  } while (scanner.text(","));
-  return scanner.text("}") && scanner.blanks() && scanner.text("=") && scanner.blanks() &&
-         scanner.number(into.default_value);
+    list.remove_prefix(1);
+    if (!take_number(list, into.values.emplace_back())) return false;
+  } while (list.substr(0, 1) == ",");
+  return list == "}" && take_number(last, into.default_value);
 }
 
 /// The parsed library. Views point into `files`.
@@ -113,7 +115,72 @@ void expand(std::string_view text, std::set<std::string_view>& seen, std::string
   }
 }
 
+/// Texts of all elements, with commas between them.
+template <class List, class TextOf>
+std::string joined(const List& list, const TextOf& text_of) {
+  std::string text;
+  for (const auto& each : list) text += (text.empty() ? "" : ", ") + text_of(each);
+  return text;
+}
+
+const Tunable* find_tunable(const std::string& kernel, const std::string& name) {
+  for (const Tunable& tunable : tunables(kernel)) {
+    if (tunable.name == name) return &tunable;
+  }
+  return nullptr;
+}
+
+/// One "NAME=VALUE" of `kernel`.
+std::pair<std::string, int> parse_parameter(const std::string& kernel, const std::string& field) {
+  const size_t sign = field.find('=');
+  const std::string name = field.substr(0, sign);
+  const Tunable* const tunable = find_tunable(kernel, name);
+  if (sign == std::string::npos || name.empty())
+    fail(ErrorCode::input, "'%s' of kernel %s is no parameter; expected NAME=VALUE", field.c_str(),
+         kernel.c_str());
+  const std::string names = joined(tunables(kernel), [](const Tunable& each) { return each.name; });
+  if (tunable == nullptr)
+    fail(ErrorCode::input, "kernel %s has no parameter %s; it has: %s", kernel.c_str(), name.c_str(),
+         names.empty() ? "none" : names.c_str());
+  int value = 0;
+  const char* const end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data() + sign + 1, end, value);
+  const auto& values = tunable->values;
+  if (error != std::errc() || stop != end || std::find(values.begin(), values.end(), value) == values.end())
+    fail(ErrorCode::input, "'%s' of kernel %s is not allowed; its values are %s", field.c_str(),
+         kernel.c_str(), joined(values, [](int each) { return std::to_string(each); }).c_str());
+  return {name, value};
+}
+
 }  // namespace
+
+KernelFiles embedded_files() {
+  const std::string all = format::inflate(embedded_stream, embedded_stream_size, embedded_text_size);
+  KernelFiles files;
+  for (std::string_view rest = all; !rest.empty();) {
+    const size_t blank = rest.find(' '), line_end = rest.find('\n');
+    size_t size = 0;
+    if (blank < line_end && line_end < rest.size())
+      std::from_chars(rest.data() + blank + 1, rest.data() + line_end, size);
+    const std::string path(rest.substr(0, blank));
+    rest.remove_prefix(line_end < rest.size() ? line_end + 1 : rest.size());
+    if (size == 0 || size > rest.size())
+      fail(ErrorCode::internal,
+           "embedded kernels: '%s' has %zu bytes, expected 1 to %zu; build PhoneBit again", path.c_str(),
+           size, rest.size());
+    files.emplace(path, rest.substr(0, size));
+    rest.remove_prefix(size);
+  }
+  return files;
+}
+
+KernelFiles read_kernel_folder(const std::string& folder) {
+  KernelFiles files;
+  if (!add_folder(folder, "", files))
+    fail(ErrorCode::input, "PHONEBIT_KERNELS: %s is no folder; expected one like bnn_kernels",
+         folder.c_str());
+  return files;
+}
 
 void Defines::set(const char* name, std::string value) {
   for (auto& [existing, old] : all_) {
@@ -155,6 +222,46 @@ std::string assemble(std::string_view kernel, const Defines& defines) {
   std::set<std::string_view> seen;
   expand(found.text, seen, text);
   return text;
+}
+
+int KernelChoice::parameter(const char* name) const {
+  for (const auto& [existing, value] : parameters) {
+    if (existing == name) return value;
+  }
+  const Tunable* const tunable = find_tunable(kernel, name);
+  if (tunable == nullptr) fail(ErrorCode::internal, "kernel %s has no parameter %s", kernel.c_str(), name);
+  return tunable->default_value;
+}
+
+std::string KernelChoice::text() const {
+  std::string result = kernel;
+  for (const auto& [name, value] : parameters) result += " " + name + "=" + std::to_string(value);
+  return result;
+}
+
+KernelChoice KernelChoice::parse(const std::string& text) {
+  std::string_view fields = text;
+  KernelChoice choice;
+  if (!take_word(fields, choice.kernel))
+    fail(ErrorCode::input, "expected a kernel and its parameters, got nothing");
+  if (!has_kernel(choice.kernel)) fail(ErrorCode::input, "there is no kernel '%s'", choice.kernel.c_str());
+  for (std::string field; take_word(fields, field);) {
+    auto parameter = parse_parameter(choice.kernel, field);
+    for (const auto& [name, value] : choice.parameters) {
+      if (name == parameter.first)
+        fail(ErrorCode::input, "parameter %s of kernel %s is given twice", name.c_str(),
+             choice.kernel.c_str());
+    }
+    choice.parameters.push_back(std::move(parameter));
+  }
+  return choice;
+}
+
+std::string KernelChoice::full_text() const {
+  KernelChoice full{kernel, {}};
+  for (const Tunable& tunable : tunables(kernel))
+    full.parameters.emplace_back(tunable.name, parameter(tunable.name.c_str()));
+  return full.text();
 }
 
 }  // namespace phonebit::engine::gpu

@@ -11,7 +11,7 @@
 namespace phonebit::engine::gpu {
 namespace {
 
-bool serves_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
+bool supports_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
 
 /// Work-items share words of packed bits, and store bytes of a partition.
 bool has_whole_bytes(const LayerFacts& layer, const KernelChoice& choice, const char* tile) {
@@ -23,7 +23,7 @@ bool has_whole_words(const LayerFacts& layer, const KernelChoice& choice, const 
   return !layer.makes_bits || choice.parameter(tile) >= std::min(32, layer.shape.out_c);
 }
 
-bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
+bool supports_tile(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
   return has_whole_bytes(layer, choice, "TILE_CHANNELS");
 }
 
@@ -35,17 +35,17 @@ bool has_tensor_cores(const DeviceFacts& device) {
 }
 
 /// A lane holds a tile's share in registers, and warps that split a window meet in local memory.
-bool serves_mma(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice,
-                int most_tile, int most_shared) {
+bool supports_mma(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice,
+                  int max_tile, int max_shared) {
   const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
-  return has_tensor_cores(device) && tile <= most_tile && warps * split <= 8 &&
-         (split == 1 || warps * split * tile <= most_shared) &&
+  return has_tensor_cores(device) && tile <= max_tile && warps * split <= 8 &&
+         (split == 1 || warps * split * tile <= max_shared) &&
          (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
 }
 
 /// Rows of the map, and filters, are rows of an image, four words a texel.
-bool serves_image(const cpu::ConvShape& shape, const DeviceFacts& device) {
+bool supports_image(const cpu::ConvShape& shape, const DeviceFacts& device) {
   const int words = cpu::words(shape.in_c);
   const auto texels = static_cast<size_t>(words / 4);
   const size_t window = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) * texels;
@@ -57,9 +57,9 @@ bool serves_image(const cpu::ConvShape& shape, const DeviceFacts& device) {
 
 /// PhoneBit VI-B: with more channels, a work-item of the paper's form makes one filter, and bits are packed
 /// separately.
-constexpr int kMostIntegratedChannels = 256;
+constexpr int kMaxIntegratedChannels = 256;
 
-bool serves_binary(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+bool supports_binary(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const cpu::ConvShape& shape = layer.shape;
   const std::string& kernel = choice.kernel;
   if (kernel == "bconv2d_grouped") return true;
@@ -67,21 +67,21 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
   const int64_t window = int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c;
   const bool is_tile = kernel == "bconv2d_tiled" || kernel == "bconv2d_image";
   if (is_tile && choice.parameter("ACCUMULATOR") == 1 && window >= 65536) return false;  // counts in 16 bits
-  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice, 4096, 8192);
-  if (kernel == "bconv2d_image") return serves_image(shape, target.device);
+  if (kernel == "bconv2d_mma") return supports_mma(shape, target.device, choice, 4096, 8192);
+  if (kernel == "bconv2d_image") return supports_image(shape, target.device);
   if (kernel == "bconv2d_accumulate") return layer.is_threshold;
   if (kernel == "bconv2d_byte" && choice.parameter("COMPARE") == 1 && layer.is_threshold)
-    return shape.in_c <= kMostIntegratedChannels;
+    return shape.in_c <= kMaxIntegratedChannels;
   return kernel != "bgemv" || cpu::is_dense(shape);
 }
 
 /// conv2d_u8_pairs: two values of a tap in 24 bits, and sums of a row of the window in 15.
-bool serves_pairs(const cpu::ConvShape& shape) {
+bool supports_pairs(const cpu::ConvShape& shape) {
   const int64_t at_0 = shape.input_add, at_255 = int64_t{255} * shape.input_mul + at_0;
   return shape.kernel_w * shape.in_c <= 64 && std::min(at_0, at_255) >= -255 && std::max(at_0, at_255) <= 255;
 }
 
-bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+bool supports_u8(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const cpu::ConvShape& shape = layer.shape;
   if (choice.kernel == "conv2d_u8_mma") {
     const int filters = choice.parameter("TILE_FILTERS");
@@ -89,12 +89,12 @@ bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice
            shape.kernel_w * shape.in_c >= 8 && choice.parameter("TILE_PIXELS") * filters <= 2048 &&
            (!layer.makes_bits || filters >= 32);
   }
-  if (choice.kernel == "conv2d_u8_pairs" && !serves_pairs(shape)) return false;
+  if (choice.kernel == "conv2d_u8_pairs" && !supports_pairs(shape)) return false;
   return (choice.kernel == "conv2d_u8_direct" || layer.groups == 1) &&
          has_whole_bytes(layer, choice, "TILE_FILTERS");
 }
 
-bool serves_float(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+bool supports_float(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   if (choice.kernel == "conv2d_f32_dot")
     return !target.is_exact && has_whole_words(layer, choice, "TILE_FILTERS");
   if (choice.parameter("FUSED") == 0 && target.is_exact) return false;
@@ -118,16 +118,16 @@ uint64_t staged_bytes(const KernelChoice& choice) {
 }
 
 /// conv2d_f32_mma: lanes own whole bytes of packed bits, and a table of places lies in local memory.
-bool serves_float_mma(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+bool supports_float_mma(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const int window = layer.shape.kernel_h * layer.shape.kernel_w * layer.shape.in_c;
   const int places = layer.shape.in_c % 8 == 0 ? window / 8 : window;
-  return serves_mma(layer.shape, target.device, choice, 2048, 4096) && places <= 3584 &&
+  return supports_mma(layer.shape, target.device, choice, 2048, 4096) && places <= 3584 &&
          (!layer.makes_bits || choice.parameter("TILE_FILTERS") >= 32);
 }
 
 /// conv2d_f32_run: the map under a work-item's pixels lies in registers, two window rows of a group's weights
 /// and of the map in local memory.
-bool serves_run(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice) {
+bool supports_run(const cpu::ConvShape& shape, const DeviceFacts& device, const KernelChoice& choice) {
   const int64_t row = int64_t{shape.kernel_w} * shape.in_c, step = int64_t{shape.stride_w} * shape.in_c;
   const int64_t pixels = choice.parameter("TILE_PIXELS"), filters = choice.parameter("GROUP_FILTERS");
   const int64_t map = (pixels * choice.parameter("GROUP_SIZE") * 8 / filters - 1) * step + row + 3;
@@ -135,11 +135,11 @@ bool serves_run(const cpu::ConvShape& shape, const DeviceFacts& device, const Ke
          static_cast<uint64_t>(2 * (row * filters + map)) * sizeof(float) <= device.local_bytes;
 }
 
-bool serves_float_tile(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+bool supports_float_tile(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const bool may_halve = !target.is_exact && layer.has_small_weights;
-  if (choice.kernel == "conv2d_f32_mma") return may_halve && serves_float_mma(layer, target, choice);
+  if (choice.kernel == "conv2d_f32_mma") return may_halve && supports_float_mma(layer, target, choice);
   if (choice.kernel == "conv2d_f32_run")
-    return serves_run(layer.shape, target.device, choice) &&
+    return supports_run(layer.shape, target.device, choice) &&
            (!target.is_exact || choice.parameter("FUSED") == 1) &&
            (!layer.makes_bits || choice.parameter("GROUP_FILTERS") >= 32);
   if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
@@ -149,7 +149,7 @@ bool serves_float_tile(const LayerFacts& layer, const Target& target, const Kern
       (!has_windows_of_one_run(layer.shape) || staged_bytes(choice) > target.device.local_bytes ||
        !has_whole_words(layer, choice, "TILE_FILTERS")))
     return false;
-  return serves_float(layer, target, choice);
+  return supports_float(layer, target, choice);
 }
 
 /// Output pixels: below, a device is short of work for pixels alone; above, tiles may be as large as they
@@ -186,7 +186,7 @@ PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer,
 
 }  // namespace
 
-#define PHONEBIT_DEFINE(family, op, serves, ...) const KernelFamily family = {op, {__VA_ARGS__}, serves};
+#define PHONEBIT_DEFINE(family, op, supports, ...) const KernelFamily family = {op, {__VA_ARGS__}, supports};
 PHONEBIT_KERNEL_FAMILIES(PHONEBIT_DEFINE)
 #undef PHONEBIT_DEFINE
 
@@ -206,24 +206,24 @@ TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer) {
 bool can_run(const KernelFamily& family, const LayerFacts& layer, const Target& target,
              const KernelChoice& choice) {
   return std::find(family.kernels.begin(), family.kernels.end(), choice.kernel) != family.kernels.end() &&
-         family.serves(layer, target, choice);
+         family.supports(layer, target, choice);
 }
 
-std::vector<KernelChoice> serving_choices(const KernelFamily& family, const LayerFacts& layer,
-                                          const Target& target, const TuningTable& table) {
-  std::vector<KernelChoice> all = table.choices(tuning_query(family, layer), target.device), serving;
+std::vector<KernelChoice> supported_choices(const KernelFamily& family, const LayerFacts& layer,
+                                            const Target& target, const TuningTable& table) {
+  std::vector<KernelChoice> all = table.choices(tuning_query(family, layer), target.device), supported;
   for (const char* const kernel : family.kernels) {
     if (has_kernel(kernel)) all.push_back({kernel, {}});
   }
   std::set<std::string> seen;
   for (KernelChoice& choice : all) {
     if (can_run(family, layer, target, choice) && seen.insert(choice.full_text()).second)
-      serving.push_back(std::move(choice));
+      supported.push_back(std::move(choice));
   }
-  return serving;
+  return supported;
 }
 
-bool serves_from(const KernelChoice& choice, int channel) {
+bool supports_from(const KernelChoice& choice, int channel) {
   const int grain = channel_grain(choice);
   return grain > 0 && channel % grain == 0;
 }

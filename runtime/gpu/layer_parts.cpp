@@ -28,7 +28,9 @@ int append(std::vector<float>& constants, const loader::Constant& constant) {
   return place;
 }
 
-std::string step_text(const BuildContext& build, const Op& op, const StepRecord& step, Sink& sink) {
+/// `tensors`: that steps read.
+std::string step_text(const BuildContext& build, const Op& op, const StepRecord& step, Sink& sink,
+                      std::vector<int>& tensors) {
   const Model& model = build.model;
   const Tensor& out = model.output(op);
   const auto place = [&](int constant) { return append(sink.constants, model.constant(constant)); };
@@ -40,12 +42,12 @@ std::string step_text(const BuildContext& build, const Op& op, const StepRecord&
     }
     case StepForm::add:
     case StepForm::multiply: {
-      const auto index = static_cast<int>(sink.tensors.size());
-      sink.tensors.push_back(step.tensor);
+      const auto index = static_cast<int>(tensors.size());
+      tensors.push_back(step.tensor);
       const bool is_pixelwise = model.tensor(step.tensor).pixels() > 1 || out.pixels() == 1;
       return format_text("%s(W, tensor%d, %d, %d) ",
                          kind.form == StepForm::add ? "STEP_ADD" : "STEP_MULTIPLY", index,
-                         build.is_half(step.tensor) ? 1 : 0, is_pixelwise ? 1 : 0);
+                         build.memory.is_half(step.tensor) ? 1 : 0, is_pixelwise ? 1 : 0);
     }
     case StepForm::clamp:
       return "STEP_CLAMP(W, " + float_literal(step.value_a) + ", " + float_literal(step.value_b) + ") ";
@@ -74,16 +76,16 @@ int group_size(const DeviceFacts& device, int wanted) {
   return wanted;
 }
 
-/// Registers can make a kernel's groups smaller than the device's; then another choice has to serve.
+/// Registers can make a kernel's groups smaller than the device's; then another choice is used.
 void check_group_fits(const DeviceFacts& device, const Kernel& kernel, const std::string& name,
                       const Geometry& geometry) {
-  const size_t most = kernel.max_group_size();
+  const size_t allowed = kernel.max_group_size();
   const Extent& local = geometry.local();
   const size_t wanted = local[0] * local[1] * local[2];
-  if (wanted > most)
+  if (wanted > allowed)
     fail(ErrorCode::device,
          "kernel %s: its work-groups of %zu do not fit on %s, which allows %zu for this program",
-         name.c_str(), wanted, device.name.c_str(), most);
+         name.c_str(), wanted, device.name.c_str(), allowed);
 }
 
 /// A define that has a member of the shape as its value.
@@ -106,8 +108,8 @@ constexpr Dimension kWindow[] = {
 void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
   for (const Dimension& dimension : kWindow) defines.set(dimension.name, shape.*dimension.member);
   defines.set("GROUPS", static_cast<int>(op.record.groups));
-  defines.set("PADDED", analysis::reaches_padding(shape) ? 1 : 0);
-  defines.set("PAD_BITS", shape.pad_value > 0 ? 1 : 0);
+  defines.set("PADDED", analysis::reaches_padding(shape));
+  defines.set("PAD_BITS", shape.pad_value > 0);
   const analysis::BorderClasses classes = analysis::border_classes(shape);
   defines.set("ROW_CLASSES", classes.rows);
   defines.set("COLUMN_CLASSES", classes.columns);
@@ -141,53 +143,51 @@ std::vector<uint16_t> border_numbers(const cpu::ConvShape& shape) {
 
 Sink make_sink(const BuildContext& build, const Op& op) {
   Sink sink;
-  sink.values = op.record.value_output;
-  sink.bits = op.record.bits_output;
-  sink.has_channel_parts = build.has_channel_parts;
+  const int values = op.record.value_output, bits = op.record.bits_output;
   std::string parameters, names;
-  std::string bits_parameter = ", __global uint* bits", bits_name = ", bits";
-  if (sink.has_channel_parts) {
-    bits_parameter += ", __global uchar* bit_bytes";
-    bits_name += ", bit_bytes";
+  const auto add = [&](const char* type, const std::string& name, const Argument& argument) {
+    parameters += std::string(", ") + type + " " + name;
+    names += ", " + name;
+    sink.arguments.push_back(argument);
+  };
+  const auto add_bits = [&] {
+    add("__global uint*", "bits", Argument::of_tensor(bits));
+    if (build.has_channel_parts) add("__global uchar*", "bit_bytes", Argument::of_tensor(bits));
+  };
+  if (build.has_channel_parts) {
     sink.defines.set("CHANNEL_PARTS", 1);
-    parameters = ", int first_channel, int end_channel";
-    names = ", first_channel, end_channel";
+    add("int", "first_channel", Argument::first_channel());
+    add("int", "end_channel", Argument::end_channel());
   }
-  if (op.threshold_kind() == ThresholdKind::kI32 ||
-      !ops::has_type(op.traits().steps, build.model.operand(op).dtype)) {  // bits as they are
-    sink.is_threshold = true;
+  sink.is_threshold = op.threshold_kind() == ThresholdKind::kI32 ||
+                      !ops::has_type(op.traits().steps, build.model.operand(op).dtype);  // bits as they are
+  if (sink.is_threshold) {
     sink.defines.set("THRESHOLD", 1);
-    sink.defines.set("SINK_PARAMS", parameters + bits_parameter);
-    sink.defines.set("SINK_ARGS", names + bits_name);
-    return sink;
+    add_bits();
+  } else {
+    std::string steps;
+    std::vector<int> tensors;
+    for (const StepRecord& step : op.steps) steps += step_text(build, op, step, sink, tensors);
+    if (op.record.threshold >= 0) {
+      sink.defines.set("HAS_FLOAT_THRESHOLD", 1);
+      sink.defines.set("FLOAT_THRESHOLD_AT",
+                       append(sink.constants, build.model.constant(op.record.threshold)));
+    }
+    if (!sink.constants.empty()) add("__global const float*", "constants", Argument::of_memory(nullptr));
+    for (size_t i = 0; i < tensors.size(); ++i)
+      add("__global const void*", format_text("tensor%zu", i), Argument::of_tensor(tensors[i]));
+    if (values >= 0) {
+      add("__global void*", "values", Argument::of_tensor(values));
+      sink.defines.set("HAS_VALUES", 1);
+      sink.defines.set("VALUES_HALF", build.memory.is_half(values));
+    }
+    if (bits >= 0) {
+      add_bits();
+      sink.defines.set("HAS_BITS", 1);
+    }
+    sink.defines.set("EPILOGUE", 1);
+    sink.defines.set("APPLY_STEPS(W)", steps);
   }
-  std::string steps;
-  for (const StepRecord& step : op.steps) steps += step_text(build, op, step, sink);
-  if (op.record.threshold >= 0) {
-    sink.defines.set("HAS_FLOAT_THRESHOLD", 1);
-    sink.defines.set("FLOAT_THRESHOLD_AT", append(sink.constants, build.model.constant(op.record.threshold)));
-  }
-  if (!sink.constants.empty()) {
-    parameters += ", __global const float* constants";
-    names += ", constants";
-  }
-  for (size_t i = 0; i < sink.tensors.size(); ++i) {
-    parameters += format_text(", __global const void* tensor%zu", i);
-    names += format_text(", tensor%zu", i);
-  }
-  if (sink.values >= 0) {
-    parameters += ", __global void* values";
-    names += ", values";
-    sink.defines.set("HAS_VALUES", 1);
-    sink.defines.set("VALUES_HALF", build.is_half(sink.values) ? 1 : 0);
-  }
-  if (sink.bits >= 0) {
-    parameters += bits_parameter;
-    names += bits_name;
-    sink.defines.set("HAS_BITS", 1);
-  }
-  sink.defines.set("EPILOGUE", 1);
-  sink.defines.set("APPLY_STEPS(W)", steps);
   sink.defines.set("SINK_PARAMS", parameters);
   sink.defines.set("SINK_ARGS", names);
   return sink;
@@ -226,20 +226,14 @@ Argument LayerBuilder::dummy() {
 }
 
 void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
-  if (sink_.has_channel_parts) {
-    arguments.push_back(Argument::first_channel());
-    arguments.push_back(Argument::end_channel());
-  }
-  if (!sink_.constants.empty()) arguments.push_back(upload(sink_.constants, "constants of an epilogue"));
-  for (const int tensor : sink_.tensors) arguments.push_back(Argument::of_tensor(tensor));
-  if (sink_.values >= 0) arguments.push_back(Argument::of_tensor(sink_.values));
-  if (sink_.bits < 0) return;
-  arguments.push_back(Argument::of_tensor(sink_.bits));
-  if (sink_.has_channel_parts) arguments.push_back(Argument::of_tensor(sink_.bits));  // by bytes
+  for (const Argument& argument : sink_.arguments)
+    arguments.push_back(argument.kind == Argument::Kind::memory
+                            ? upload(sink_.constants, "constants of an epilogue")
+                            : argument);
 }
 
-void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
-                          std::vector<Argument> arguments) {
+void LayerBuilder::launch(const std::string& kernel, std::vector<Argument> arguments,
+                          const KernelChoice& choice) {
   Defines defines = defines_;
   // Written out, tunables count as variables of the kernel's @geometry.
   for (const Tunable& tunable : tunables(kernel)) {
@@ -262,9 +256,15 @@ void LayerBuilder::set_image(int tensor, size_t width, size_t height) {
   layer_.image_height = height;
 }
 
-Layer LayerBuilder::finish(std::string name) {
-  layer_.kernel = std::move(name);
+Layer LayerBuilder::finish(const KernelChoice& choice) {
+  layer_.kernel = choice.text();
   return std::move(layer_);
+}
+
+Layer LayerBuilder::finish_with_sink(const KernelChoice& choice, std::vector<Argument> arguments) {
+  append_sink(arguments);
+  launch(choice.kernel, std::move(arguments), choice);
+  return finish(choice);
 }
 
 }  // namespace phonebit::engine::gpu

@@ -17,15 +17,15 @@ using loader::Op;
 namespace {
 
 /// Taps that a work-item reads in turn, in a launch that nothing ends: some hundredths of a second.
-constexpr int64_t kMostTaps = 1 << 20;
+constexpr int64_t kMaxTaps = 1 << 20;
 
 /// Throws Error(device) where a window is more than one work-item should read.
 void check_window(const Model& model, size_t index, const DeviceFacts& device) {
   const Op& op = model.ops[index];
   const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
-  if (!op.traits().has_window() || taps <= kMostTaps) return;
+  if (!op.traits().has_window() || taps <= kMaxTaps) return;
   fail(ErrorCode::device, "layer '%s': a window of %lld taps, at most %lld can run on %s; use the CPU",
-       op.name.c_str(), static_cast<long long>(taps), static_cast<long long>(kMostTaps), device.name.c_str());
+       op.name.c_str(), static_cast<long long>(taps), static_cast<long long>(kMaxTaps), device.name.c_str());
 }
 
 }  // namespace
@@ -60,21 +60,21 @@ LayerSet::LayerSet(const Model& model, std::shared_ptr<Device> device, ProgramCa
       entries_(model.ops.size()) {}
 
 void LayerSet::prepare(size_t index) {
-  if (!entries_[index].is_prepared) choose(index, {});
+  if (!entries_[index].is_prepared) choose(index, std::nullopt);
 }
 
 void LayerSet::prepare_channel_parts(size_t index) {
   const Op& op = model_.ops[index];
   if (!analysis::can_split_channels(model_, op))
     fail(ErrorCode::internal, "layer '%s' has no parts of channels", op.name.c_str());
-  if (!entries_[index].is_prepared || entries_[index].layer.channel_grain == 0) choose(index, {true, 0});
+  if (!entries_[index].is_prepared || entries_[index].layer.channel_grain == 0) choose(index, 0);
 }
 
-void LayerSet::choose(size_t index, const KernelChooser::Wish& wish) {
+void LayerSet::choose(size_t index, std::optional<int> part_channel) {
   check_window(model_, index, device_->facts());
   if (chooser_ == nullptr) chooser_ = std::make_unique<KernelChooser>(device_, programs_, options_);
-  chooser_->choose(model_, model_.ops[index], wish,
-                   [&](const KernelChoice& choice) { set(index, choice, wish.has_channel_parts); });
+  chooser_->choose(model_, model_.ops[index], part_channel,
+                   [&](const KernelChoice& choice) { set(index, choice, part_channel.has_value()); });
 }
 
 void LayerSet::set(size_t index, const KernelChoice& choice, bool has_channel_parts) {
@@ -89,12 +89,7 @@ void LayerSet::set(size_t index, const KernelChoice& choice, bool has_channel_pa
 }
 
 void LayerSet::bind(size_t index, int batch) {
-  const loader::Tensor& out = model_.output(model_.ops[index]);
-  Range range;
-  range.end_pixel = static_cast<int>(out.pixels()) * batch;
-  range.end_channel = out.channels;
-  range.end_row = entries_[index].layer.image_height * static_cast<size_t>(batch);
-  bind_range(index, range, batch);
+  bind_pixels(index, 0, static_cast<int>(model_.output(model_.ops[index]).pixels()) * batch, batch);
 }
 
 void LayerSet::bind_part(size_t index, const OutputPart& part) {
@@ -105,7 +100,7 @@ void LayerSet::bind_part(size_t index, const OutputPart& part) {
     const int grain = entries_[index].layer.channel_grain;
     if (grain == 0)
       fail(ErrorCode::internal, "layer '%s' was not prepared for parts of its channels", op.name.c_str());
-    if (part.channel_begin % grain != 0) choose(index, {true, part.channel_begin});
+    if (part.channel_begin % grain != 0) choose(index, part.channel_begin);
   }
   Range range;
   range.first_pixel = part.row_begin * out.width;
@@ -225,12 +220,16 @@ bool LayerSet::record(size_t index, Recording& recording) const {
   return is_done;
 }
 
-std::vector<Dispatch> LayerSet::dispatch(size_t index) const {
+std::vector<DispatchInfo> LayerSet::dispatch(size_t index) const {
   const Entry& entry = entries_[index];
-  std::vector<Dispatch> result;
+  std::vector<DispatchInfo> result;
   for (size_t i = 0; i < entry.global.size(); ++i) {
     const Launch& launch = entry.layer.launches[i];
-    result.push_back({launch.name, entry.layer.kernel, entry.global[i], launch.geometry.local()});
+    DispatchInfo& info = result.emplace_back();
+    info.kernel = launch.name;
+    info.choice = entry.layer.kernel;
+    std::copy(entry.global[i].begin(), entry.global[i].end(), info.global);
+    std::copy(launch.geometry.local().begin(), launch.geometry.local().end(), info.local);
   }
   return result;
 }

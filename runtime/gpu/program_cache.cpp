@@ -53,7 +53,7 @@ std::string_view ProgramCache::kept(const std::string& text) const {
   return std::string_view(programs_.find(options + "\n" + text)->first).substr(options.size() + 1);
 }
 
-ProgramStatistics ProgramCache::statistics() const {
+StartupInfo ProgramCache::statistics() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return statistics_;
 }
@@ -65,7 +65,7 @@ std::unique_ptr<Program> ProgramCache::load_or_build(const ProgramSource& source
   if (stored.binary && !is_kept) {
     if (std::unique_ptr<Program> program = device_->load(source, *stored.binary)) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      ++statistics_.loaded;
+      ++statistics_.programs_loaded;
       return program;
     }
   }
@@ -77,11 +77,11 @@ std::unique_ptr<Program> ProgramCache::load_or_build(const ProgramSource& source
   if (!is_kept) store_.store(key, device_->facts().keeps_programs ? kKeptByDriver : program->binary());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (is_kept) {
-    ++statistics_.loaded;
+    ++statistics_.programs_loaded;
     return program;
   }
-  ++statistics_.built;
-  statistics_.rejected += stored.is_rejected || stored.binary ? 1 : 0;
+  ++statistics_.programs_built;
+  statistics_.cache_entries_rejected += stored.is_rejected || stored.binary ? 1 : 0;
   statistics_.build_ms += took.count();
   return program;
 }

@@ -57,7 +57,7 @@ class FloatConvBuilder {
  public:
   FloatConvBuilder(const BuildContext& build, const Op& op, const KernelChoice& choice)
       : op_(op), choice_(choice), layer_(build, op), weights_(float_weights(build.model, op)) {
-    layer_.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+    layer_.defines().set("INPUT_HALF", build.memory.is_half(op.operands[0]));
     if (!build.device.facts().has_fma) layer_.defines().set("FUSED", 0);
   }
 
@@ -79,12 +79,7 @@ class FloatConvBuilder {
   }
 
  private:
-  Layer finish(Argument weights) {
-    std::vector<Argument> arguments{input_of(op_), weights};
-    layer_.append_sink(arguments);
-    layer_.launch(choice_.kernel, choice_, std::move(arguments));
-    return layer_.finish(choice_.text());
-  }
+  Layer finish(Argument weights) { return layer_.finish_with_sink(choice_, {input_of(op_), weights}); }
 
   const Op& op_;
   const KernelChoice& choice_;
@@ -171,20 +166,15 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
     layer.launch(kSplitPlanes, {input_of(op), Argument::scratch()});
     arguments = {Argument::scratch(), layer.upload(plane_weights(shape, weights.words()), "weights"), table};
   }
-  layer.append_sink(arguments);
-  layer.launch(choice.kernel, choice, std::move(arguments));
-  return layer.finish(choice.text());
+  return layer.finish_with_sink(choice, std::move(arguments));
 }
 
-const OpKernels kU8ConvKernels = {&kU8ConvFamily, build_u8};
-const OpKernels kFloatConvKernels = {&kFloatConvFamily, build_float};
-const OpKernels kFloatGroupedConvKernels = {&kFloatGroupedConvFamily, build_float};
-const OpKernels kFloatDepthwiseKernels = {&kFloatDepthwiseFamily, build_float_depthwise};
-
 const OpKernels& conv_kernels(const Model& model, const Op& op) {
-  if (model.operand(op).dtype == DataType::kU8) return kU8ConvKernels;
-  if (op.record.groups == 1) return kFloatConvKernels;
-  return analysis::is_float_depthwise(model, op) ? kFloatDepthwiseKernels : kFloatGroupedConvKernels;
+  if (model.operand(op).dtype == DataType::kU8) return always<kU8ConvFamily, build_u8>(model, op);
+  if (op.record.groups == 1) return always<kFloatConvFamily, build_float>(model, op);
+  return analysis::is_float_depthwise(model, op)
+             ? always<kFloatDepthwiseFamily, build_float_depthwise>(model, op)
+             : always<kFloatGroupedConvFamily, build_float>(model, op);
 }
 
 }  // namespace

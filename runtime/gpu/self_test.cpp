@@ -20,6 +20,7 @@ using loader::Op;
 using loader::Tensor;
 
 constexpr int kImages = 2;
+constexpr const char* kPassed = "passed";  // in files of results
 
 /// Buffers for the tensors of a problem's op.
 struct Results {
@@ -121,41 +122,34 @@ SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choic
   const std::string test_key = key(op, choice, has_channel_parts);
   const auto known = known_.find(test_key);
   if (known != known_.end() && !again) return known->second;
-  SelfTestResult result{op, choice.full_text(), true, ""};
   const StoredBinary stored = again ? StoredBinary{} : store_.load(test_key);
-  if (stored.binary) {
-    result.passed = *stored.binary == "passed";
-    result.detail = result.passed ? "" : *stored.binary;
-  } else {
-    bool is_lasting = true;
-    result = run(op, choice, has_channel_parts, is_lasting);
-    if (is_lasting) store_.store(test_key, result.passed ? "passed" : result.detail);
-  }
-  known_[test_key] = result;
-  return result;
+  bool is_lasting = false;
+  const std::string told = stored.binary ? *stored.binary : run(op, choice, has_channel_parts, is_lasting);
+  if (is_lasting) store_.store(test_key, told);
+  const bool passed = told == kPassed;
+  return known_[test_key] = {op, choice.full_text(), passed, passed ? "" : told};
 }
 
-SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
-                             bool& is_lasting) {
-  SelfTestResult result{op, choice.full_text(), true, ""};
+std::string SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                          bool& is_lasting) {
   ++tests_run_;
+  is_lasting = true;
   const Target target{device_->facts(), false};
   for (const auto& problem : test_problems(op)) {
     if (!can_run(problem->model, problem->model.ops[0], target, choice)) continue;
     check_interrupt();
     try {
-      result.detail = run_problem(*problem, device_, programs_, choice, has_channel_parts);
+      const std::string found = run_problem(*problem, device_, programs_, choice, has_channel_parts);
+      if (!found.empty()) return found;
     } catch (const BuildError& error) {
-      result.detail = error.what();
+      return error.what();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::device) throw;
-      result.detail = error.what();
       is_lasting = false;
+      return error.what();
     }
-    result.passed = result.detail.empty();
-    if (!result.passed) break;
   }
-  return result;
+  return kPassed;
 }
 
 std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Device>& device, const Options& options,

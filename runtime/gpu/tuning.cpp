@@ -5,7 +5,7 @@
 #include "analysis/op_tensors.h"
 #include "backend/host_buffers.h"
 #include "gpu/gpu_backend.h"
-#include "gpu/random_content.h"
+#include "gpu/test_problems.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::gpu {
@@ -40,8 +40,7 @@ bool are_close(const loader::Tensor& tensor, const std::vector<std::byte>& a, co
   return true;
 }
 
-}  // namespace
-
+/// All choices of kernels and parameters for an op.
 std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op,
                                       const Target& target) {
   std::vector<KernelChoice> all, result;
@@ -51,6 +50,8 @@ std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::
   }
   return result;
 }
+
+}  // namespace
 
 std::vector<std::string> GpuBackend::candidates(size_t index) const {
   const loader::Op& op = model_.ops[index];
@@ -84,12 +85,9 @@ double GpuBackend::measure_choice(size_t index, const std::string& choice_text, 
   std::mt19937 random(7);
   std::vector<std::vector<std::byte>> operands;
   for (const int tensor : read) operands.push_back(random_content(model_.tensor(tensor), batch, random));
-  const auto upload = [&] {
-    for (size_t i = 0; i < read.size(); ++i) executor_.write(read[i], operands[i].data(), batch, true);
-  };
   const auto results = [&] {
     std::vector<std::vector<std::byte>> all;
-    upload();
+    for (size_t i = 0; i < read.size(); ++i) executor_.write(read[i], operands[i].data(), batch, true);
     executor_.run_layer(index, cancellation);
     for (const int tensor : written) {
       all.emplace_back(model_.tensor(tensor).bytes() * static_cast<size_t>(batch));

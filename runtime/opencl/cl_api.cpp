@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/text_fields.h"
 #include "opencl/cl_functions.h"
 #include "system/calls.h"
 #include "types/fail.h"
@@ -96,7 +97,7 @@ const char* resolve(void* handle, Api& functions) {
   return nullptr;
 }
 
-/// Loads one library; on failure appends to `problem`. It is never closed: drivers leave threads behind.
+/// Loads one library; on failure appends to `problem`. It is never closed: drivers leave threads running.
 bool load(const std::string& path, Library& into) {
   std::string problem;
   void* const handle = system::load_library(path.c_str(), problem);
@@ -170,88 +171,39 @@ const std::string& library_path() {
 }
 
 std::string name_of_status(cl_int status) {
-  // One text for each run of numbers: a table of addresses would take 2 kB of a phone's library.
+  // One text per run of numbers: a table of addresses would take 2 kB of a phone's library.
   struct Run {
     cl_int first, last;
     const char* names;
   };
   static const Run runs[] = {
       {0, -19,
-       "SUCCESS\0"
-       "DEVICE_NOT_FOUND\0"
-       "DEVICE_NOT_AVAILABLE\0"
-       "COMPILER_NOT_AVAILABLE\0"
-       "MEM_OBJECT_ALLOCATION_FAILURE\0"
-       "OUT_OF_RESOURCES\0"
-       "OUT_OF_HOST_MEMORY\0"
-       "PROFILING_INFO_NOT_AVAILABLE\0"
-       "MEM_COPY_OVERLAP\0"
-       "IMAGE_FORMAT_MISMATCH\0"
-       "IMAGE_FORMAT_NOT_SUPPORTED\0"
-       "BUILD_PROGRAM_FAILURE\0"
-       "MAP_FAILURE\0"
-       "MISALIGNED_SUB_BUFFER_OFFSET\0"
-       "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST\0"
-       "COMPILE_PROGRAM_FAILURE\0"
-       "LINKER_NOT_AVAILABLE\0"
-       "LINK_PROGRAM_FAILURE\0"
-       "DEVICE_PARTITION_FAILED\0"
-       "KERNEL_ARG_INFO_NOT_AVAILABLE\0"},
-      {-30, -72,
-       "INVALID_VALUE\0"
-       "INVALID_DEVICE_TYPE\0"
-       "INVALID_PLATFORM\0"
-       "INVALID_DEVICE\0"
-       "INVALID_CONTEXT\0"
-       "INVALID_QUEUE_PROPERTIES\0"
-       "INVALID_COMMAND_QUEUE\0"
-       "INVALID_HOST_PTR\0"
-       "INVALID_MEM_OBJECT\0"
-       "INVALID_IMAGE_FORMAT_DESCRIPTOR\0"
-       "INVALID_IMAGE_SIZE\0"
-       "INVALID_SAMPLER\0"
-       "INVALID_BINARY\0"
-       "INVALID_BUILD_OPTIONS\0"
-       "INVALID_PROGRAM\0"
-       "INVALID_PROGRAM_EXECUTABLE\0"
-       "INVALID_KERNEL_NAME\0"
-       "INVALID_KERNEL_DEFINITION\0"
-       "INVALID_KERNEL\0"
-       "INVALID_ARG_INDEX\0"
-       "INVALID_ARG_VALUE\0"
-       "INVALID_ARG_SIZE\0"
-       "INVALID_KERNEL_ARGS\0"
-       "INVALID_WORK_DIMENSION\0"
-       "INVALID_WORK_GROUP_SIZE\0"
-       "INVALID_WORK_ITEM_SIZE\0"
-       "INVALID_GLOBAL_OFFSET\0"
-       "INVALID_EVENT_WAIT_LIST\0"
-       "INVALID_EVENT\0"
-       "INVALID_OPERATION\0"
-       "INVALID_GL_OBJECT\0"
-       "INVALID_BUFFER_SIZE\0"
-       "INVALID_MIP_LEVEL\0"
-       "INVALID_GLOBAL_WORK_SIZE\0"
-       "INVALID_PROPERTY\0"
-       "INVALID_IMAGE_DESCRIPTOR\0"
-       "INVALID_COMPILER_OPTIONS\0"
-       "INVALID_LINKER_OPTIONS\0"
-       "INVALID_DEVICE_PARTITION_COUNT\0"
-       "INVALID_PIPE_SIZE\0"
-       "INVALID_DEVICE_QUEUE\0"
-       "INVALID_SPEC_ID\0"
-       "MAX_SIZE_RESTRICTION_EXCEEDED\0"},
+       R"(SUCCESS DEVICE_NOT_FOUND DEVICE_NOT_AVAILABLE COMPILER_NOT_AVAILABLE MEM_OBJECT_ALLOCATION_FAILURE
+OUT_OF_RESOURCES OUT_OF_HOST_MEMORY PROFILING_INFO_NOT_AVAILABLE MEM_COPY_OVERLAP IMAGE_FORMAT_MISMATCH
+IMAGE_FORMAT_NOT_SUPPORTED BUILD_PROGRAM_FAILURE MAP_FAILURE MISALIGNED_SUB_BUFFER_OFFSET
+EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST COMPILE_PROGRAM_FAILURE LINKER_NOT_AVAILABLE
+LINK_PROGRAM_FAILURE DEVICE_PARTITION_FAILED KERNEL_ARG_INFO_NOT_AVAILABLE)"},
+      {-30, -72, R"(INVALID_VALUE INVALID_DEVICE_TYPE INVALID_PLATFORM INVALID_DEVICE INVALID_CONTEXT
+INVALID_QUEUE_PROPERTIES INVALID_COMMAND_QUEUE INVALID_HOST_PTR INVALID_MEM_OBJECT
+INVALID_IMAGE_FORMAT_DESCRIPTOR INVALID_IMAGE_SIZE INVALID_SAMPLER INVALID_BINARY INVALID_BUILD_OPTIONS
+INVALID_PROGRAM INVALID_PROGRAM_EXECUTABLE INVALID_KERNEL_NAME INVALID_KERNEL_DEFINITION INVALID_KERNEL
+INVALID_ARG_INDEX INVALID_ARG_VALUE INVALID_ARG_SIZE INVALID_KERNEL_ARGS INVALID_WORK_DIMENSION
+INVALID_WORK_GROUP_SIZE INVALID_WORK_ITEM_SIZE INVALID_GLOBAL_OFFSET INVALID_EVENT_WAIT_LIST
+INVALID_EVENT INVALID_OPERATION INVALID_GL_OBJECT INVALID_BUFFER_SIZE INVALID_MIP_LEVEL
+INVALID_GLOBAL_WORK_SIZE INVALID_PROPERTY INVALID_IMAGE_DESCRIPTOR INVALID_COMPILER_OPTIONS
+INVALID_LINKER_OPTIONS INVALID_DEVICE_PARTITION_COUNT INVALID_PIPE_SIZE INVALID_DEVICE_QUEUE
+INVALID_SPEC_ID MAX_SIZE_RESTRICTION_EXCEEDED)"},
       {-1001, -1001, "PLATFORM_NOT_FOUND_KHR"},
       {-1138, -1140,
-       "INVALID_COMMAND_BUFFER_KHR\0"
-       "INVALID_SYNC_POINT_WAIT_LIST_KHR\0"
-       "INCOMPATIBLE_COMMAND_QUEUE_KHR"},
+       R"(INVALID_COMMAND_BUFFER_KHR INVALID_SYNC_POINT_WAIT_LIST_KHR INCOMPATIBLE_COMMAND_QUEUE_KHR
+)"},
   };
   for (const Run& run : runs) {
     if (status > run.first || status < run.last) continue;
-    const char* name = run.names;
-    for (cl_int at = run.first; at > status; --at) name += std::strlen(name) + 1;
-    return format_text("CL_%s", name);
+    std::string_view names = run.names;
+    std::string name;
+    for (cl_int at = run.first; at >= status; --at) gpu::take_word(names, name);
+    return "CL_" + name;
   }
   return format_text("CL error %d", status);
 }

@@ -4,28 +4,24 @@
 #include <vector>
 
 #include "opencl/cl_functions.h"
-#include "opencl/memory.h"
-#include "opencl/program.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
 namespace {
 
-/// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where the
-/// driver behind it does not.
+/// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where its driver
+/// does not.
 std::unique_ptr<Queue> create_queue(cl_context context, const ClDevice& device, cl_bitfield flags,
                                     Hint hint) {
   cl_int status = CL_SUCCESS;
-  const bool is_modern = device.version.rfind("OpenCL 1.", 0) != 0;
-  if (is_modern && api().clCreateCommandQueueWithProperties != nullptr) {
-    const std::vector<cl_properties> properties = queue_properties(device, flags, hint);
-    Handle<cl_command_queue> queue(
-        api().clCreateCommandQueueWithProperties(context, device.id, properties.data(), &status));
-    check(status, "clCreateCommandQueueWithProperties", device.name.c_str());
-    return std::make_unique<Queue>(std::move(queue));
-  }
-  Handle<cl_command_queue> queue(api().clCreateCommandQueue(context, device.id, flags, &status));
-  check(status, "clCreateCommandQueue", device.name.c_str());
+  const bool is_modern =
+      device.version.rfind("OpenCL 1.", 0) != 0 && api().clCreateCommandQueueWithProperties != nullptr;
+  const std::vector<cl_properties> list = queue_properties(device, flags, hint);
+  Handle<cl_command_queue> queue(
+      is_modern ? api().clCreateCommandQueueWithProperties(context, device.id, list.data(), &status)
+                : api().clCreateCommandQueue(context, device.id, flags, &status));
+  check(status, is_modern ? "clCreateCommandQueueWithProperties" : "clCreateCommandQueue",
+        device.name.c_str());
   return std::make_unique<Queue>(std::move(queue));
 }
 
@@ -60,6 +56,16 @@ void check_queue(cl_command_queue queue, cl_context context, cl_device_id device
     fail(ErrorCode::input, "the queue is out of order; pass an in-order queue");
 }
 
+/// "-cl-std=CL1.2 ..."; atomics need 2.0 or 3.0, as the device's version says.
+std::string options_for(const ClDevice& device, gpu::Language language) {
+  const bool is_2 = device.version.rfind("OpenCL 2.", 0) == 0;
+  // -w: a driver may print its compiler's warnings on the user's terminal (NVIDIA's: "1 warning generated.").
+  std::string options = "-w -cl-std=";
+  options += language == gpu::Language::core ? "CL1.2" : is_2 ? "CL2.0" : "CL3.0";
+  if (device.has_exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  return options;
+}
+
 }  // namespace
 
 std::vector<intptr_t> context_properties(const ClDevice& device, Hint hint) {
@@ -83,8 +89,8 @@ std::vector<cl_properties> queue_properties(const ClDevice& device, cl_bitfield 
 Context::Context(const ClDevice& device, Hint hint)
     : device_(device),
       hint_(hint),
-      core_options_(opencl::build_options(device, gpu::Language::core)),
-      atomics_options_(opencl::build_options(device, gpu::Language::atomics)) {}
+      core_options_(options_for(device, gpu::Language::core)),
+      atomics_options_(options_for(device, gpu::Language::atomics)) {}
 
 std::shared_ptr<Context> Context::create(const ClDevice& device, Hint hint) {
   const std::shared_ptr<Context> result(new Context(device, hint));
@@ -124,18 +130,7 @@ Queue& Context::profiling_queue() {
 }
 
 std::unique_ptr<gpu::Queue> Context::new_queue() const { return create_queue(get(), device_, 0, hint_); }
-std::unique_ptr<gpu::HostEvent> Context::new_host_event() const { return opencl::new_host_event(get()); }
-std::unique_ptr<gpu::Recording> Context::new_recording() { return make_recording(*this); }
 GpuHandles Context::handles() const { return {get(), device_.id, queue_->get()}; }
-
-std::unique_ptr<gpu::Program> Context::compile(const gpu::ProgramSource& source) const {
-  return compile_program(get(), device_, source, build_options(source.language));
-}
-
-std::unique_ptr<gpu::Program> Context::load(const gpu::ProgramSource& source,
-                                            const std::string& binary) const {
-  return load_program(get(), device_, source, build_options(source.language), binary);
-}
 
 Handle<cl_mem> Context::create_buffer(cl_bitfield flags, size_t bytes, const void* data,
                                       const char* what) const {

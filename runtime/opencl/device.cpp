@@ -1,32 +1,24 @@
-#include "opencl/device.h"
-
+// What drivers tell about their devices.
 #include <algorithm>
 
 #include "opencl/cl_functions.h"
+#include "opencl/context.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
 namespace {
 
-std::string device_text(cl_device_id device, cl_uint name) {
+/// A text about a device or a platform.
+template <class Object, class Get>
+std::string text_of(Get get, const char* function, Object object, cl_uint name) {
   size_t bytes = 0;
-  check(api().clGetDeviceInfo(device, name, 0, nullptr, &bytes), "clGetDeviceInfo");
+  check(get(object, name, 0, nullptr, &bytes), function);
   std::string text(bytes, '\0');
-  if (bytes > 0) check(api().clGetDeviceInfo(device, name, bytes, text.data(), nullptr), "clGetDeviceInfo");
+  if (bytes > 0) check(get(object, name, bytes, text.data(), nullptr), function);
   text.resize(std::min(text.find('\0'), text.size()));
   // Some drivers pad names with blanks.
   const size_t first = text.find_first_not_of(' ');
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-std::string platform_text(cl_platform_id platform, cl_uint name) {
-  size_t bytes = 0;
-  check(api().clGetPlatformInfo(platform, name, 0, nullptr, &bytes), "clGetPlatformInfo");
-  std::string text(bytes, '\0');
-  if (bytes > 0)
-    check(api().clGetPlatformInfo(platform, name, bytes, text.data(), nullptr), "clGetPlatformInfo");
-  text.resize(std::min(text.find('\0'), text.size()));
-  return text;
 }
 
 /// False where the device does not know the name, which older versions and other vendors do not.
@@ -98,28 +90,24 @@ bool is_usable(const ClDevice& device) {
          optional_info<cl_bool>(device.id, CL_DEVICE_COMPILER_AVAILABLE) != 0;
 }
 
-std::vector<cl_platform_id> platforms() {
+/// What `get` lists when it is asked for the number first; none where it fails.
+template <class Id, class Get>
+std::vector<Id> all_of(const Get& get) {
   cl_uint count = 0;
-  if (!is_available() || api().clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
-  std::vector<cl_platform_id> found(count);
-  if (api().clGetPlatformIDs(count, found.data(), nullptr) != CL_SUCCESS) return {};
-  return found;
-}
-
-std::vector<cl_device_id> platform_devices(cl_platform_id platform) {
-  cl_uint count = 0;
-  if (api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0)
-    return {};
-  std::vector<cl_device_id> found(count);
-  if (api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found.data(), nullptr) != CL_SUCCESS)
-    return {};
+  if (get(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<Id> found(count);
+  if (get(count, found.data(), nullptr) != CL_SUCCESS) return {};
   return found;
 }
 
 std::vector<ClDevice> find_devices() {
   std::vector<ClDevice> gpus, others, simulators;
-  for (const cl_platform_id platform : platforms()) {
-    for (const cl_device_id id : platform_devices(platform)) {
+  if (!is_available()) return {};
+  for (const cl_platform_id platform : all_of<cl_platform_id>(api().clGetPlatformIDs)) {
+    const auto list = [&](cl_uint room, cl_device_id* into, cl_uint* count) {
+      return api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, room, into, count);
+    };
+    for (const cl_device_id id : all_of<cl_device_id>(list)) {
       try {
         ClDevice device = describe_device(id);
         if (!is_usable(device)) continue;
@@ -147,12 +135,14 @@ ClDevice describe_device(cl_device_id id) {
   device.api = "opencl";
   device.id = id;
   device.platform = device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM);
-  device.name = device_text(id, CL_DEVICE_NAME);
-  device.vendor_name = device_text(id, CL_DEVICE_VENDOR);
-  device.platform_name = platform_text(device.platform, CL_PLATFORM_NAME);
-  device.version = device_text(id, CL_DEVICE_VERSION);
-  device.driver_version = device_text(id, CL_DRIVER_VERSION);
-  device.extensions = device_text(id, CL_DEVICE_EXTENSIONS);
+  const auto text = [&](cl_uint name) { return text_of(api().clGetDeviceInfo, "clGetDeviceInfo", id, name); };
+  device.name = text(CL_DEVICE_NAME);
+  device.vendor_name = text(CL_DEVICE_VENDOR);
+  device.platform_name =
+      text_of(api().clGetPlatformInfo, "clGetPlatformInfo", device.platform, CL_PLATFORM_NAME);
+  device.version = text(CL_DEVICE_VERSION);
+  device.driver_version = text(CL_DRIVER_VERSION);
+  device.extensions = text(CL_DEVICE_EXTENSIONS);
   // Simulators (Oclgrind) call themselves every type at once.
   const cl_bitfield type = device_info<cl_bitfield>(id, CL_DEVICE_TYPE);
   device.is_gpu = (type & CL_DEVICE_TYPE_GPU) != 0 && (type & CL_DEVICE_TYPE_CPU) == 0;
@@ -161,12 +151,10 @@ ClDevice describe_device(cl_device_id id) {
     compute_capability =
         static_cast<int>(10 * optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
                          optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
-  const gpu::DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
-                                  device.version, device.is_gpu,      compute_capability};
-  device.vendor = gpu::vendor_of(names);
+  device.vendor = gpu::vendor_of(device);
   device.keeps_programs = device.vendor == "pocl";
   device.has_overlapping_parts = device.vendor != "nvidia";
-  device.family = gpu::family_of(names);
+  device.family = gpu::family_of(device, compute_capability);
   describe_limits(device);
   describe_features(device);
   return device;

@@ -1,9 +1,8 @@
-#include "opencl/program.h"
-
+// Programs of a context, from text and from binaries.
 #include <vector>
 
 #include "opencl/cl_functions.h"
-#include "opencl/memory.h"
+#include "opencl/context.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
@@ -83,59 +82,29 @@ std::string Program::binary() const {
 
 }  // namespace
 
-void Kernel::set(unsigned position, size_t bytes, const void* value) {
-  const cl_int status = api().clSetKernelArg(get(), position, bytes, value);
-  if (status != CL_SUCCESS) check(status, "clSetKernelArg", format_text("argument %u", position).c_str());
-}
-
-void Kernel::bind(unsigned position, const gpu::DeviceMemory& memory) {
-  const cl_mem object = object_of(memory);
-  if (memory.address() == nullptr) return set(position, sizeof object, &object);
-  check(api().clSetKernelArgSVMPointer(get(), position, memory.address()), "clSetKernelArgSVMPointer");
-}
-
-size_t Kernel::max_group_size() const {
-  size_t most = 0;
-  check(
-      api().clGetKernelWorkGroupInfo(get(), device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
-      "clGetKernelWorkGroupInfo");
-  return most;
-}
-
-std::string build_options(const ClDevice& device, gpu::Language language) {
-  const bool is_2 = device.version.rfind("OpenCL 2.", 0) == 0;
-  // -w: a driver may print its compiler's warnings on the user's terminal (NVIDIA's: "1 warning generated.").
-  std::string options = "-w -cl-std=";
-  options += language == gpu::Language::core ? "CL1.2" : is_2 ? "CL2.0" : "CL3.0";
-  if (device.has_exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  return options;
-}
-
-std::unique_ptr<gpu::Program> compile_program(cl_context context, const ClDevice& device,
-                                              const gpu::ProgramSource& source, const std::string& options) {
+std::unique_ptr<gpu::Program> Context::compile(const gpu::ProgramSource& source) const {
   const char* text = source.text.c_str();
   const size_t bytes = source.text.size();
   cl_int status = CL_SUCCESS;
-  Handle<cl_program> made(api().clCreateProgramWithSource(context, 1, &text, &bytes, &status));
-  auto program = std::make_unique<Program>(std::move(made), device, options);
+  auto program = std::make_unique<Program>(
+      Handle<cl_program>(api().clCreateProgramWithSource(get(), 1, &text, &bytes, &status)), device_,
+      build_options(source.language));
   if (status != CL_SUCCESS) program->fail_to_build(source, "clCreateProgramWithSource", status);
   status = program->build();
   if (status != CL_SUCCESS) program->fail_to_build(source, "clBuildProgram", status);
   return program;
 }
 
-std::unique_ptr<gpu::Program> load_program(cl_context context, const ClDevice& device,
-                                           const gpu::ProgramSource& source, const std::string& options,
-                                           const std::string& binary) {
+std::unique_ptr<gpu::Program> Context::load(const gpu::ProgramSource& source,
+                                            const std::string& binary) const {
   const size_t bytes = binary.size();
   const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
-  cl_int status = CL_SUCCESS;
-  cl_int binary_status = CL_SUCCESS;
+  cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
   Handle<cl_program> made(
-      api().clCreateProgramWithBinary(context, 1, &device.id, &bytes, &data, &binary_status, &status));
+      api().clCreateProgramWithBinary(get(), 1, &device_.id, &bytes, &data, &binary_status, &status));
   if (status != CL_SUCCESS || binary_status != CL_SUCCESS) return nullptr;
   const cl_program object = made.get();
-  auto program = std::make_unique<Program>(std::move(made), device, options);
+  auto program = std::make_unique<Program>(std::move(made), device_, build_options(source.language));
   if (program->build() != CL_SUCCESS) return nullptr;
   const Handle<cl_kernel> kernel(api().clCreateKernel(object, source.kernel.c_str(), &status));
   if (status != CL_SUCCESS) return nullptr;

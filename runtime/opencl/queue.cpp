@@ -1,13 +1,12 @@
-#include "opencl/queue.h"
-
+// Commands and their events.
 #include "opencl/cl_functions.h"
-#include "opencl/memory.h"
-#include "opencl/program.h"
+#include "opencl/context.h"
 
 namespace phonebit::engine::opencl {
 namespace {
 
-class Event final : public gpu::Event {
+/// Of a command, or of the host: a user event.
+class Event final : public gpu::HostEvent {
  public:
   explicit Event(Handle<cl_event> owned) : event_(std::move(owned)) {}
 
@@ -21,6 +20,7 @@ class Event final : public gpu::Event {
     const cl_event event = get();
     check(api().clWaitForEvents(1, &event), "clWaitForEvents");
   }
+  void complete() override { check(api().clSetUserEventStatus(get(), CL_COMPLETE), "clSetUserEventStatus"); }
   gpu::EventSpan span() const override {
     return {at(CL_PROFILING_COMMAND_QUEUED), at(CL_PROFILING_COMMAND_START), at(CL_PROFILING_COMMAND_END)};
   }
@@ -33,18 +33,6 @@ class Event final : public gpu::Event {
     return nanoseconds;
   }
 
-  Handle<cl_event> event_;
-};
-
-class HostEvent final : public gpu::HostEvent {
- public:
-  explicit HostEvent(Handle<cl_event> owned) : event_(std::move(owned)) {}
-  cl_event get() const { return event_.get(); }
-  void complete() override {
-    check(api().clSetUserEventStatus(event_.get(), CL_COMPLETE), "clSetUserEventStatus");
-  }
-
- private:
   Handle<cl_event> event_;
 };
 
@@ -156,21 +144,19 @@ void Queue::mark(gpu::Events& events) {
              "clEnqueueMarkerWithWaitList");
 }
 
-void Queue::wait_for(cl_event event) {
-  check(api().clEnqueueBarrierWithWaitList(get(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+void Queue::wait_for(const gpu::Event& event) {
+  const cl_event object = static_cast<const Event&>(event).get();
+  check(api().clEnqueueBarrierWithWaitList(get(), 1, &object, nullptr), "clEnqueueBarrierWithWaitList");
 }
-
-void Queue::wait_for(const gpu::Event& event) { wait_for(static_cast<const Event&>(event).get()); }
-void Queue::wait_for(const gpu::HostEvent& event) { wait_for(static_cast<const HostEvent&>(event).get()); }
 
 void Queue::flush() { check(api().clFlush(get()), "clFlush"); }
 void Queue::finish() { check(api().clFinish(get()), "clFinish"); }
 
-std::unique_ptr<gpu::HostEvent> new_host_event(cl_context context) {
+std::unique_ptr<gpu::HostEvent> Context::new_host_event() const {
   cl_int status = CL_SUCCESS;
-  Handle<cl_event> event(api().clCreateUserEvent(context, &status));
+  Handle<cl_event> event(api().clCreateUserEvent(get(), &status));
   check(status, "clCreateUserEvent");
-  return std::make_unique<HostEvent>(std::move(event));
+  return std::make_unique<Event>(std::move(event));
 }
 
 }  // namespace phonebit::engine::opencl

@@ -4,7 +4,6 @@
 
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
-#include "opencl/program.h"
 
 namespace phonebit::engine::opencl {
 namespace {
@@ -89,8 +88,8 @@ class QueueRecordings final : public gpu::Recording {
     const cl_device_id device = context.facts().id;
     cl_int status = CL_SUCCESS;
     if (!resolve(context, kQueueRecordingNames, functions_)) return;
-    if (api().clGetDeviceInfo(device, CL_DEVICE_RECORDABLE_QUEUE_MAX_SIZE, sizeof most_, &most_, nullptr) !=
-        0)
+    if (api().clGetDeviceInfo(device, CL_DEVICE_RECORDABLE_QUEUE_MAX_SIZE, sizeof max_kernels_, &max_kernels_,
+                              nullptr) != 0)
       return;
     queue_ = Handle<cl_command_queue>(
         api().clCreateCommandQueue(context.get(), device, CL_QUEUE_RECORDABLE_QCOM, &status));
@@ -102,10 +101,10 @@ class QueueRecordings final : public gpu::Recording {
   ~QueueRecordings() override {
     for (cl_recording const recording : recordings_) functions_.release(recording);
   }
-  bool is_usable() const { return most_ > 0 && queue_; }
+  bool is_usable() const { return max_kernels_ > 0 && queue_; }
 
   bool add(const gpu::Kernel& kernel, const gpu::WorkSize& size) override {
-    if (kernels_++ % most_ == 0) {
+    if (kernels_++ % max_kernels_ == 0) {
       if (!end()) return false;
       cl_int status = CL_SUCCESS;
       cl_recording const recording = functions_.create(queue_.get(), &status);
@@ -125,7 +124,7 @@ class QueueRecordings final : public gpu::Recording {
  private:
   QueueRecordingFunctions functions_;
   cl_command_queue to_;
-  cl_uint most_ = 0, kernels_ = 0;
+  cl_uint max_kernels_ = 0, kernels_ = 0;
   Handle<cl_command_queue> queue_;  // records what is enqueued, and runs nothing
   std::vector<cl_recording> recordings_;
 };
@@ -139,9 +138,9 @@ std::unique_ptr<gpu::Recording> usable(Context& context) {
 
 }  // namespace
 
-std::unique_ptr<gpu::Recording> make_recording(Context& context) {
-  if (context.facts().has_command_buffer) return usable<CommandBuffer>(context);
-  if (context.facts().has_recordable_queue) return usable<QueueRecordings>(context);
+std::unique_ptr<gpu::Recording> Context::new_recording() {
+  if (device_.has_command_buffer) return usable<CommandBuffer>(*this);
+  if (device_.has_recordable_queue) return usable<QueueRecordings>(*this);
   return nullptr;
 }
 

@@ -67,20 +67,20 @@ py::list forward(Network& network, const py::sequence& arrays) {
 }
 
 /// An inference that was begun; the network must outlive it.
-class BegunPass {
+class BegunInference {
  public:
-  BegunPass(Network& network, const py::sequence& arrays)
+  BegunInference(Network& network, const py::sequence& arrays)
       : network_(network),
         inputs_(input_arrays(network, arrays)),
         outputs_(network.tensors(), indices_of(network, network.outputs()), inputs_.batch()) {
     const GilRelease unlocked;
-    pass_ = network_.begin(inputs_.buffers(), outputs_.buffers(), inputs_.batch());
+    inference_ = network_.begin(inputs_.buffers(), outputs_.buffers(), inputs_.batch());
   }
 
   py::list finish() {
     {
       const GilRelease unlocked;
-      network_.finish(*pass_);
+      network_.finish(*inference_);
       outputs_.unpack();
     }
     return list_of(outputs_);
@@ -90,7 +90,7 @@ class BegunPass {
   Network& network_;
   InputArrays inputs_;
   OutputArrays outputs_;
-  std::shared_ptr<Network::Pass> pass_;
+  std::shared_ptr<Network::Inference> inference_;
 };
 
 std::vector<double> profile(Network& network, const py::sequence& arrays, int repeats) {
@@ -230,8 +230,8 @@ py::list dispatch(Network& network, int index, const PartTuple& gpu) {
 }  // namespace
 
 void define_network(py::module_& module) {
-  py::class_<BegunPass>(module, "Pass", "A pass that was begun.")
-      .def("finish", &BegunPass::finish, "Waits for it; the outputs, in the order of `outputs`.");
+  py::class_<BegunInference>(module, "Pass", "A pass that was begun.")
+      .def("finish", &BegunInference::finish, "Waits for it; the outputs, in the order of `outputs`.");
   py::class_<Network>(module, "Network",
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
       .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu")
@@ -269,7 +269,7 @@ void define_network(py::module_& module) {
       .def(
           "begin",
           [](Network& network, const py::sequence& inputs) {
-            return std::make_unique<BegunPass>(network, inputs);
+            return std::make_unique<BegunInference>(network, inputs);
           },
           py::arg("inputs"), py::keep_alive<0, 1>(), "Begins a pass; the inputs may change afterwards.")
       .def("cancel", &Network::cancel, "Ends passes that run or wait, with CancelledError.")

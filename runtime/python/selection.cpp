@@ -139,7 +139,7 @@ class GpuKernels {
   std::vector<std::pair<std::string, int>> candidates(const py::object& layer, bool is_exact) const {
     std::vector<std::pair<std::string, int>> result;
     for (const KernelChoice& choice :
-         gpu::serving_choices(family_of(layer), facts_of(layer), {device_, is_exact}, table_))
+         gpu::supported_choices(family_of(layer), facts_of(layer), {device_, is_exact}, table_))
       result.emplace_back(choice.text(), gpu::channel_grain(choice));
     return result;
   }
@@ -176,7 +176,7 @@ void define_selection(py::module_& module) {
   module.def(
       "built_in_tuning_table", [] { return std::string(gpu::built_in_tuning_table()); },
       "The table that comes with the kernels.");
-  py::class_<GpuKernels>(module, "GpuKernels", "Which kernels serve on a GPU that need not be here.")
+  py::class_<GpuKernels>(module, "GpuKernels", "Which kernels a GPU supports that need not be here.")
       .def(py::init<const std::string&, const std::string&, const std::string&, uint64_t, bool,
                     const std::string&>(),
            py::arg("name"), py::arg("vendor"), py::arg("family"), py::arg("local_bytes"),

@@ -125,10 +125,8 @@ bool describe(VkPhysicalDevice handle, PhysicalDevice& device) {
   describe_limits(device, properties.limits);
   describe_features(device);
   describe_memory(device, type, maintenance.maxMemoryAllocationSize);
-  const gpu::DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
-                                  device.version, device.is_gpu,      0};
-  device.vendor = gpu::vendor_of(names);
-  device.family = gpu::family_of(names);
+  device.vendor = gpu::vendor_of(device);
+  device.family = gpu::family_of(device, 0);
   device.has_fma = true;  // the self-test finds where it is not one operation
   device.has_overlapping_parts = true;
   return true;

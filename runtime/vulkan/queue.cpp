@@ -187,10 +187,6 @@ void Queue::wait_for(const gpu::Event& event) {
   awaited_ = before;
 }
 
-void Queue::wait_for(const gpu::HostEvent&) {
-  fail(ErrorCode::internal, "no event of the host exists on a Vulkan device");
-}
-
 void Queue::flush() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!commands_.empty()) commands_.back()->submit();

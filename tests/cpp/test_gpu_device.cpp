@@ -97,7 +97,6 @@ struct RecordedQueue final : Queue {
   void unmap(const DeviceMemory&, std::byte*) override { note("unmap", nullptr); }
   void mark(Events& events) override { note("mark", &events); }
   void wait_for(const Event&) override { note("wait", nullptr); }
-  void wait_for(const HostEvent&) override { note("wait for host", nullptr); }
   void flush() override {}
   void finish() override { note("finish", nullptr); }
 };

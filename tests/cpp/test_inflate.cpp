@@ -10,7 +10,7 @@
 
 #include "check_error.h"
 #include "format/inflate.h"
-#include "gpu/kernel_files.h"
+#include "gpu/kernel_library.h"
 
 namespace {
 

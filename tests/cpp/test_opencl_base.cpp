@@ -16,14 +16,11 @@
 
 #include "check_error.h"
 #include "gpu/binary_store.h"
-#include "gpu/kernel_choice.h"
-#include "gpu/kernel_files.h"
 #include "gpu/kernel_library.h"
 #include "gpu/program_cache.h"
 #include "gpu/tuning_table.h"
 #include "opencl/cl_api.h"
 #include "opencl/context.h"
-#include "opencl/device.h"
 #include "temporary_folder.h"
 
 namespace {
@@ -59,6 +56,27 @@ TEST_CASE("hints are told to drivers that take them") {
   CHECK(queue_properties(device, 0, Hint::none) == Queue{0x1093, 0, 0});
   CHECK(queue_properties(device, 2, Hint::power) == Queue{0x1093, 2, 0x1097, 4, 0});
   CHECK(queue_properties(device, 0, Hint::performance) == Queue{0x1093, 0, 0x1097, 1, 0});
+}
+
+/// What drivers say about a device, as far as vendor and family follow from it.
+struct DeviceNames {
+  std::string name, vendor_name, platform_name, version;
+  bool is_gpu;
+  int compute_capability;
+
+  DeviceFacts facts() const {
+    DeviceFacts facts{};
+    facts.name = name;
+    facts.vendor_name = vendor_name;
+    facts.platform_name = platform_name;
+    facts.version = version;
+    facts.is_gpu = is_gpu;
+    return facts;
+  }
+};
+std::string vendor_of(const DeviceNames& names) { return gpu::vendor_of(names.facts()); }
+std::string family_of(const DeviceNames& names) {
+  return gpu::family_of(names.facts(), names.compute_capability);
 }
 
 TEST_CASE("families follow from names") {

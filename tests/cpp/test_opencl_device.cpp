@@ -228,15 +228,15 @@ std::string only_file(const std::string& directory) {
 }
 
 /// A new cache on a directory, as the next process has it.
-ProgramStatistics use(const std::shared_ptr<Context>& context, const std::string& directory,
-                      const std::string& what) {
+StartupInfo use(const std::shared_ptr<Context>& context, const std::string& directory,
+                const std::string& what) {
   ProgramCache cache(context, directory);
   const std::unique_ptr<Kernel> first = cache.kernel("scale", source);
   const std::unique_ptr<Kernel> second = cache.kernel("scale", source);
   CHECK(first.get() != second.get());
   CHECK_MESSAGE(works(*context, *first), what, ": the kernel works");
-  const ProgramStatistics result = cache.statistics();
-  CHECK_MESSAGE(result.built + result.loaded == 1, what, ": the program is made once");
+  const StartupInfo result = cache.statistics();
+  CHECK_MESSAGE(result.programs_built + result.programs_loaded == 1, what, ": the program is made once");
   return result;
 }
 
@@ -266,13 +266,13 @@ void programs_are_kept(const ClDevice& device, bool by_the_driver) {
   const TemporaryFolder own;
   const std::string& folder = own.path();
   const std::string directory = folder + "/cache";
-  const ProgramStatistics first = use(context, directory, "first");
-  CHECK(first.built == 1);
-  CHECK(first.rejected == 0);
+  const StartupInfo first = use(context, directory, "first");
+  CHECK(first.programs_built == 1);
+  CHECK(first.cache_entries_rejected == 0);
   CHECK(first.build_ms > 0.0);
-  const ProgramStatistics second = use(context, directory, "second");
-  CHECK(second.built == 0);
-  CHECK(second.loaded == 1);
+  const StartupInfo second = use(context, directory, "second");
+  CHECK(second.programs_built == 0);
+  CHECK(second.programs_loaded == 1);
   CHECK(second.build_ms == 0.0);
 
   const std::string path = only_file(directory);
@@ -297,19 +297,19 @@ void programs_are_kept(const ClDevice& device, bool by_the_driver) {
   for (const auto& damage : damages) {
     const std::string& what = damage.first;
     write(path, damage.second);
-    const ProgramStatistics found = use(context, directory, what);
-    CHECK_MESSAGE(found.built == 1, what, " is found and built again");
-    CHECK_MESSAGE(found.rejected == 1, what, " is found and built again");
-    CHECK_MESSAGE(found.loaded == 0, what, " is found and built again");
-    const ProgramStatistics repaired = use(context, directory, what + ", repaired");
-    CHECK_MESSAGE(repaired.built == 0, what, " is overwritten");
-    CHECK_MESSAGE(repaired.loaded == 1, what, " is overwritten");
+    const StartupInfo found = use(context, directory, what);
+    CHECK_MESSAGE(found.programs_built == 1, what, " is found and built again");
+    CHECK_MESSAGE(found.cache_entries_rejected == 1, what, " is found and built again");
+    CHECK_MESSAGE(found.programs_loaded == 0, what, " is found and built again");
+    const StartupInfo repaired = use(context, directory, what + ", repaired");
+    CHECK_MESSAGE(repaired.programs_built == 0, what, " is overwritten");
+    CHECK_MESSAGE(repaired.programs_loaded == 1, what, " is overwritten");
   }
-  CHECK(use(context, "", "none").built == 1);
+  CHECK(use(context, "", "none").programs_built == 1);
   // Below a file not even root can make one.
   write(folder + "/file", "x");
-  CHECK(use(context, folder + "/file/cache", "impossible").built == 1);
-  CHECK(use(context, folder + "/file", "a file").built == 1);
+  CHECK(use(context, folder + "/file/cache", "impossible").programs_built == 1);
+  CHECK(use(context, folder + "/file", "a file").programs_built == 1);
 }
 
 void threads_build_at_once(const std::shared_ptr<Context>& context) {
@@ -328,9 +328,9 @@ void threads_build_at_once(const std::shared_ptr<Context>& context) {
     threads.emplace_back(work, std::ref(*cache));
   for (std::thread& thread : threads) thread.join();
   for (const ProgramCache* cache : {&shared, &another}) {
-    const ProgramStatistics result = cache->statistics();
-    CHECK(result.built + result.loaded == 3);
-    CHECK(result.rejected == 0);
+    const StartupInfo result = cache->statistics();
+    CHECK(result.programs_built + result.programs_loaded == 3);
+    CHECK(result.cache_entries_rejected == 0);
   }
 }
 

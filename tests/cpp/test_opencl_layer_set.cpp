@@ -188,7 +188,7 @@ TEST_CASE("a part that a kernel cannot compute goes to the next choice") {
     layers.prepare_channel_parts(0);
     layers.bind_part(0, {0, whole.row_end, 0, 8});
     CHECK(layers.choice(0).kernel == "bconv2d_tiled");
-    const std::vector<Dispatch> dispatch = layers.dispatch(0);
+    const std::vector<DispatchInfo> dispatch = layers.dispatch(0);
     REQUIRE(dispatch.size() == 1);
     CHECK(dispatch[0].kernel == "bconv2d_tiled");
     CHECK(dispatch[0].global[1] == 1);

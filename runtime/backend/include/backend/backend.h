@@ -21,9 +21,9 @@ namespace phonebit::engine {
 class Backend {
  public:
   /// An inference that was begun. Destroying one that is not finished waits for it; its backend must outlive it.
-  class Pass {
+  class Inference {
    public:
-    virtual ~Pass() = default;
+    virtual ~Inference() = default;
     /// Waits until the outputs are written.
     virtual void finish(const Cancellation& cancellation) = 0;
   };
@@ -37,9 +37,9 @@ class Backend {
   virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                        int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
   /// An inference whose outputs need not be written before its finish(). were read when this returns. Null: it is over.
-  virtual std::unique_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
-                                      const std::vector<OutputBuffer>& outputs, int batch,
-                                      const Cancellation& cancellation) {
+  virtual std::unique_ptr<Inference> begin(const std::vector<InputBuffer>& inputs,
+                                           const std::vector<OutputBuffer>& outputs, int batch,
+                                           const Cancellation& cancellation) {
     forward(inputs, outputs, batch, cancellation, nullptr);
     return nullptr;
   }

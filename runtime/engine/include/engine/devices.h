@@ -21,7 +21,7 @@ std::vector<GpuInfo> gpu_devices();
 /// Why there is none, or empty.
 std::string gpu_error();
 
-/// Compares every kernel variant that could serve on the device of `options` with the CPU backend. `again`:
+/// Compares every kernel variant that the device of `options` supports with the CPU backend. `again`:
 /// even those with a cached result.
 std::vector<SelfTestResult> gpu_self_test(const Options& options, bool again = false);
 

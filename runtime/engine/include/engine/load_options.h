@@ -1,4 +1,4 @@
-// What loading a model needs beside the model: limits where the caller names none, errors that name the source.
+// What loading a model needs besides the model: limits where the caller names none, errors that name the source.
 #pragma once
 
 #include <string>

@@ -52,11 +52,11 @@ class Network {
   const std::vector<TensorInfo>& tensors() const;
   const std::vector<LayerInfo>& layers() const;
 
-  /// What pictures become before they are inputs, where the file tells; at most one record an input.
+  /// What images become before they are inputs, where the file tells; at most one record per input.
   const std::vector<Preprocessing>& preprocessing() const;
-  /// What boxes the outputs mean, where the file tells; at most one record an output.
+  /// What boxes the outputs mean, where the file tells; at most one record per output.
   const std::vector<DetectionHead>& detection() const;
-  /// Class names, one a channel of the first output, or one a class of its boxes; empty where the file has
+  /// Class names, one per channel of the first output, or one per class of its boxes; empty where the file has
   /// none.
   const std::vector<std::string>& labels() const;
 
@@ -67,22 +67,22 @@ class Network {
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch = 1);
 
-  /// The same in two steps, so that a device computes one pass while the next one's inputs and the last one's
-  /// outputs are copied. `inputs` were read when begin returns; `outputs` are written by finish. Passes may be
+  /// The same in two steps, so that a device computes one inference while the next one's inputs and the last one's
+  /// outputs are copied. `inputs` were read when begin returns; `outputs` are written by finish. Inferences may be
   /// finished in any order, and must not outlive the network; dropping one waits for it.
-  class Pass;
-  std::shared_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
-                              const std::vector<OutputBuffer>& outputs, int batch = 1);
-  void finish(Pass& pass);
+  class Inference;
+  std::shared_ptr<Inference> begin(const std::vector<InputBuffer>& inputs,
+                                   const std::vector<OutputBuffer>& outputs, int batch = 1);
+  void finish(Inference& inference);
 
-  /// Passes that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
+  /// Inferences that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
   /// within a layer, a GPU finishes the layers that it was given. Other measurements
-  /// than profile() end when they are done. Later passes are not concerned. Does not block.
+  /// than profile() end when they are done. Later inferences are not concerned. Does not block.
   void cancel();
 
-  /// Milliseconds of each layer in the last forward pass that was neither cancelled nor failed, for its whole
-  /// batch; on "gpu+cpu" the slower processor's. Passes of forward_on_device do not count. Throws
-  /// Error(input) without Options::profiling, or before the first pass.
+  /// Milliseconds of each layer in the last inference that was neither cancelled nor failed, for its whole
+  /// batch; on "gpu+cpu" the slower processor's. Inferences of forward_on_device do not count. Throws
+  /// Error(input) without Options::profiling, or before the first inference.
   std::vector<double> last_profile() const;
 
   /// Milliseconds of each layer for the batch: the median of `repeats` runs after one warm-up. Allocates.
@@ -108,24 +108,24 @@ class Network {
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
                          int batch);
 
-  /// Kernels with parameters that could serve layer `index` here, the present one first. Empty on the CPU.
+  /// Kernels with parameters that support layer `index` here, the present one first. Empty on the CPU.
   std::vector<std::string> candidates(size_t index) const;
   /// The programs of layer `index`, one for each launch. Throws Error(input) on other devices.
   std::vector<KernelProgram> programs(size_t index) const;
   /// Milliseconds of layer `index` with such a kernel by the device's clock, median of `repeats`, on random
-  /// operands; `is_equal`: whether its results are those of the kernel that serves now. Throws Error(input)
-  /// for a choice that cannot serve, Error(device) when it fails.
+  /// operands; `is_equal`: whether its results are those of the kernel in use. Throws Error(input)
+  /// for a choice that does not support it, Error(device) when it fails.
   double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal);
-  /// The tuning table's line that makes `choice` serve layers like this one on this device.
+  /// The tuning table's line that makes layers like this one use `choice` on this device.
   std::string tuning_line(size_t index, const std::string& choice) const;
 
-  /// For a layer of a network on "gpu+cpu": the least of up to `repeats` runs on random content with these
+  /// For a layer of a network on "gpu+cpu": the minimum of up to `repeats` runs on random content with these
   /// parts (absent: that processor does nothing), whatever the plan says. Allocates, and may compile. Throws
   /// Error(input) for parts that cannot be, or on other devices.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats);
-  /// For a network on "gpu+cpu": the least of `repeats` passes over random content as the plan says, and the
-  /// layers' times in the quickest of as many passes that keep time. Throws Error(input) on other devices.
+  /// For a network on "gpu+cpu": the minimum of `repeats` inferences over random content as the plan says, and the
+  /// layers' times in the quickest of as many inferences that keep time. Throws Error(input) on other devices.
   PassTimes measure_pass(int repeats);
   /// The launches by which the GPU would compute a part. Throws as measure_layer.
   std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
@@ -140,7 +140,7 @@ class Network {
   /// "cpu:avx512", "gpu:0 NVIDIA H200", "gpu:0 Mali-G610 + cpu:neon".
   std::string device() const;
   /// What a user should know: kernels that failed the self-test at load; a GPU that failed since. This one,
-  /// coexec(), memory() and startup() wait for a pass that runs.
+  /// coexec(), memory() and startup() wait for an inference that runs.
   std::vector<std::string> warnings() const;
   StartupInfo startup() const;
   /// The API's objects in use; all null on the CPU. Owned by the network.

@@ -1,4 +1,4 @@
-// Which threads a network runs on.
+// The threads on which a network runs.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ std::vector<int> choose_cores(const Options& options);
 std::vector<int> choose_cores(const Options& options, const std::vector<threads::Processor>& online,
                               const std::vector<int>& allowed);
 
-/// Threads of the number, on the processors and of the patience that the options ask for; where they give no
+/// Threads of the number, on the processors and of the spin time that the options ask for; where they give no
 /// number, one for each of those processors. Throws Error(input) when it is out of range, and as
 /// choose_cores.
 std::shared_ptr<threads::ThreadPool> make_pool(const Options& options);

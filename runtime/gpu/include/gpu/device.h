@@ -78,9 +78,8 @@ class Event {
 using Events = std::vector<std::unique_ptr<Event>>;
 
 /// Comes when the host says so; commands wait for it.
-class HostEvent {
+class HostEvent : public Event {
  public:
-  virtual ~HostEvent() = default;
   virtual void complete() = 0;
 };
 
@@ -125,7 +124,6 @@ class Queue {
   virtual void mark(Events& events) = 0;
   /// Later commands wait for it.
   virtual void wait_for(const Event& event) = 0;
-  virtual void wait_for(const HostEvent& event) = 0;
   /// Hands to the device what was enqueued.
   virtual void flush() = 0;
   /// Waits until all commands are over.

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace phonebit::engine::gpu {
 
@@ -43,13 +42,9 @@ struct DeviceFacts {
   std::string key() const;
 };
 
-/// What a driver says about a device, as far as vendor and family follow from it.
-struct DeviceNames {
-  std::string_view name, vendor_name, platform_name, version;
-  bool is_gpu;
-  int compute_capability;  ///< NVIDIA's, 10 * major + minor; 0 elsewhere
-};
-std::string vendor_of(const DeviceNames& names);
-std::string family_of(const DeviceNames& names);
+/// What follows from a device's names, versions and is_gpu; `compute_capability`: NVIDIA's, 10 * major + minor, 0
+/// elsewhere.
+std::string vendor_of(const DeviceFacts& device);
+std::string family_of(const DeviceFacts& device, int compute_capability);
 
 }  // namespace phonebit::engine::gpu

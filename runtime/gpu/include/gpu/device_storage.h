@@ -6,7 +6,7 @@
 
 #include "analysis/tensor_homes.h"
 #include "gpu/device.h"
-#include "gpu/tensor_memory.h"
+#include "gpu/layer.h"
 #include "memory/arena_plan.h"
 #include "types/tensor.h"
 

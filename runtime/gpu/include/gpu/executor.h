@@ -24,18 +24,18 @@ class Executor {
   /// Prepares layer `index` with the kernel that the tables give it. All layers need one before anything
   /// runs. Throws Error(device).
   void prepare_layer(size_t index);
-  /// With a kernel that can_run it; replaces what was there. Throws Error(device); then the layer stays as
+  /// With a kernel that supports it; replaces what was there. Throws Error(device); then the layer stays as
   /// it was.
   void set_layer(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
 
   const LayerSet& layers() const { return layers_; }
   const DeviceStorage& storage() const { return storage_; }
 
-  /// The largest batch that one pass can take: limits of memory, images and 32-bit indices. At least 1.
+  /// The largest batch of one inference: limits of memory, images and 32-bit indices. At least 1.
   int largest_batch() const;
   /// Images that it is prepared for; 0: none yet.
   int batch() const { return batch_; }
-  /// Makes everything ready for passes over `batch` images (up to largest_batch()).
+  /// Makes everything ready for inferences over `batch` images (up to largest_batch()).
   void prepare(int batch);
 
   /// Enqueues all layers. With `can_replay`, by a Recording where the device can.
@@ -62,8 +62,6 @@ class Executor {
   /// not wait unless `must_wait`; `data` must stay until the queue has done them.
   void write(int tensor, const void* data, int images, bool must_wait);
   void read(int tensor, void* data, int images, bool must_wait);
-  /// Waits until the queue is empty.
-  void finish();
 
   bool uses_command_buffer() const { return recording_ && recorded_batch_ > 0; }
 
@@ -72,6 +70,7 @@ class Executor {
   class Portions;
   template <class Enqueue>
   void for_each_part(size_t index, const Enqueue& enqueue);
+  void enqueue_in_portions(size_t begin, size_t end, const Cancellation& cancellation);
   bool record();
 
   const loader::Model& model_;

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/kernel_choice.h"
 #include "gpu/kernel_library.h"
 
 namespace phonebit::engine::gpu {

@@ -1,4 +1,4 @@
-// A device behind the Backend interface: chooses kernels, then drives an Executor.
+// A device as a Backend: chooses kernels, then drives an Executor.
 #pragma once
 
 #include <atomic>
@@ -24,9 +24,9 @@ class GpuBackend final : public Backend, public GpuAbilities {
   bool checks_values(int batch) const override { return batch <= executor_.largest_batch(); }
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
-  std::unique_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
-                              const std::vector<OutputBuffer>& outputs, int batch,
-                              const Cancellation& cancellation) override;
+  std::unique_ptr<Inference> begin(const std::vector<InputBuffer>& inputs,
+                                   const std::vector<OutputBuffer>& outputs, int batch,
+                                   const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                    int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -53,8 +53,8 @@ class GpuBackend final : public Backend, public GpuAbilities {
   /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each. Throws
   /// Error(cancelled) before a run.
   template <class Body>
-  void in_passes(int batch, const Cancellation& cancellation, const Body& body);
-  /// Prepares the executor, whose memory passes that were begun may still use.
+  void in_batches(int batch, const Cancellation& cancellation, const Body& body);
+  /// Prepares the executor, whose memory inferences that were begun may still use.
   void prepare(int batch);
   /// Runs body, and empties all queues if it throws: commands may still use memory that goes.
   template <class Body>
@@ -64,15 +64,15 @@ class GpuBackend final : public Backend, public GpuAbilities {
   struct Way {
     Way(std::shared_ptr<Device> device, Staging::Way way) : staging(std::move(device), way) {}
     std::unique_ptr<DeviceMemory>
-        own;  // on the device: an input's levels, or what other passes must not overwrite
+        own;  // on the device: an input's levels, or what other inferences must not overwrite
     size_t own_bytes = 0;
     Staging staging;  // ends first: it may have mapped `own`
   };
-  /// The ways of one pass.
+  /// The ways of one inference.
   struct Lane {
     std::vector<Way> inputs, outputs;
   };
-  class BegunPass;
+  class BegunInference;
   /// An input's values from its levels.
   struct Levels {
     Levels(const loader::Tensor& input, const Preprocessing& rule, std::shared_ptr<Device> device,
@@ -84,12 +84,12 @@ class GpuBackend final : public Backend, public GpuAbilities {
   void forward_in_pieces(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                          int batch, const Cancellation& cancellation);
   /// begin() for images of a batch.
-  std::unique_ptr<Pass> begin_images(const std::vector<InputBuffer>& inputs,
-                                     const std::vector<OutputBuffer>& outputs, int first, int images,
-                                     const Cancellation& cancellation);
+  std::unique_ptr<Inference> begin_images(const std::vector<InputBuffer>& inputs,
+                                          const std::vector<OutputBuffer>& outputs, int first, int images,
+                                          const Cancellation& cancellation);
   std::unique_ptr<Lane> free_lane();
   const DeviceMemory& own_memory(Way& way, size_t bytes);
-  /// Images [begin, end) of a pass over `images` ones, which are the caller's from `first` on.
+  /// Images [begin, end) of an inference over `images` ones, which are the caller's from `first` on.
   struct Piece {
     int first, images, begin, end;
   };
@@ -106,7 +106,6 @@ class GpuBackend final : public Backend, public GpuAbilities {
   /// In how many pieces; 1: it is better to copy all at once.
   int pieces_of(const std::vector<InputBuffer>& inputs, int images) const;
   void make_queues();
-  void upload(const std::vector<InputBuffer>& inputs, int first, int images);
 
   const loader::Model& model_;
   std::shared_ptr<Device> device_;
@@ -118,15 +117,12 @@ class GpuBackend final : public Backend, public GpuAbilities {
   bool can_replay_;
   std::vector<std::unique_ptr<Levels>> levels_;  // of each input; null before it gets any
   std::vector<std::unique_ptr<Lane>> free_lanes_;
-  std::unique_ptr<Queue> upload_queue_, download_queue_;     // of passes that are begun
-  std::atomic<int> begun_{0};                                // passes; any thread may drop one
+  std::unique_ptr<Queue> upload_queue_, download_queue_;     // of inferences that are begun
+  std::atomic<int> begun_{0};                                // inferences; any thread may drop one
   std::vector<std::unique_ptr<DeviceMemory>> caller_parts_;  // views of callers' buffers
 };
 
 /// For each op and shape class of the built-in table, the choice that comes first on a device.
 std::vector<std::pair<std::string, std::string>> table_choices(const DeviceFacts& device);
-
-/// All choices of kernels and parameters for an op, those of the table first.
-std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op, const Target& target);
 
 }  // namespace phonebit::engine::gpu

@@ -1,8 +1,9 @@
-// Finds the kernel that serves a layer.
+// Finds the kernel that runs a layer.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,21 +15,16 @@ namespace phonebit::engine::gpu {
 /// The tuning tables that count for the options: the caller's lines, then the built-in table.
 TuningTable tuning_table(const Options& options);
 
-/// The tables' choices come first, then every kernel with its default parameters. The first one that can
-/// serve, passes the self-test and compiles is chosen.
+/// The tables' choices come first, then every kernel with its default parameters. The first one that
+/// supports the layer, passes the self-test and compiles is chosen.
 class KernelChooser {
  public:
   /// `programs` must outlive this.
   KernelChooser(std::shared_ptr<Device> device, ProgramCache& programs, const Options& options);
 
-  /// What the layer asks of a kernel beyond the op's own requirements.
-  struct Wish {
-    bool has_channel_parts = false;
-    int first_channel = 0;  ///< where a part begins
-  };
-  /// Calls `build` with choices until it does not throw Error(device); returns that choice. Throws
-  /// Error(device) saying why none serves.
-  KernelChoice choose(const loader::Model& model, const loader::Op& op, const Wish& wish,
+  /// Calls `build` with choices until it does not throw Error(device); returns that choice. `part_channel`: where
+  /// a part of the channels begins. Throws Error(device) saying why there is none.
+  KernelChoice choose(const loader::Model& model, const loader::Op& op, std::optional<int> part_channel,
                       const std::function<void(const KernelChoice&)>& build);
 
   /// Choices that were refused, and why.
@@ -36,9 +32,6 @@ class KernelChooser {
   int self_tests_run() const { return self_test_.tests_run(); }
 
  private:
-  std::string failed_self_test(const loader::Model& model, const loader::Op& op, const KernelChoice& choice,
-                               bool has_channel_parts);
-
   std::shared_ptr<Device> device_;
   Target target_;
   TuningTable table_;

@@ -1,7 +1,11 @@
-// The kernels of bnn_kernels/, embedded at build time: text, tunable parameters, assembly
+// The kernels of bnn_kernels/, embedded at build time: text, tunable parameters and choices of them, assembly
 // (bnn_kernels/README.md).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,5 +44,38 @@ std::string_view kernel_text(std::string_view kernel);
 /// Program text: `#define` lines, then the kernel file with includes replaced. Tunables that `defines` lacks
 /// have their defaults.
 std::string assemble(std::string_view kernel, const Defines& defines);
+
+/// Kernel and values of its tunables; those not named have their defaults.
+struct KernelChoice {
+  std::string kernel;
+  std::vector<std::pair<std::string, int>> parameters;
+
+  /// The value of a tunable: named here, or its default. Throws Error(internal) if the kernel has none of
+  /// that name.
+  int parameter(const char* name) const;
+  /// "bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=8", as in the tuning table.
+  std::string text() const;
+  /// The inverse. Throws Error(input) for an unknown kernel, unknown parameter, or a value that the kernel's
+  /// @tune line does not list.
+  static KernelChoice parse(const std::string& text);
+  /// With all tunables written out: equal choices have equal texts.
+  std::string full_text() const;
+};
+
+/// Texts by their paths in bnn_kernels: "binary/bgemv.cl", "tuning.table".
+using KernelFiles = std::map<std::string, std::string, std::less<>>;
+
+/// Expands all files. Throws Error(internal) where they are damaged.
+KernelFiles embedded_files();
+
+/// Texts of all *.cl, *.clh and *.table below a folder by their paths in it. Throws Error(input) where it is
+/// no folder or a file cannot be read.
+KernelFiles read_kernel_folder(const std::string& folder);
+
+/// What the generated source defines: for each file a line "PATH BYTES" and its text, as one raw DEFLATE
+/// stream.
+extern const uint8_t embedded_stream[];
+extern const size_t embedded_stream_size;
+extern const size_t embedded_text_size;
 
 }  // namespace phonebit::engine::gpu

@@ -11,12 +11,25 @@
 #include "gpu/kernel_library.h"
 #include "gpu/kernel_selection.h"
 #include "gpu/program_cache.h"
-#include "gpu/tensor_memory.h"
-#include "gpu/test_shape.h"
 #include "kernel_types.h"
 #include "loader/model.h"
 
 namespace phonebit::engine::gpu {
+
+/// Where the tensors of a model are, as kernels get to see them: image after image, NHWC, packed bits in whole
+/// words. Layers ask when they are bound.
+class TensorMemory {
+ public:
+  /// Of a tensor that a layer on the device touches.
+  virtual const DeviceMemory& memory(int tensor) const = 0;
+  /// Whether a tensor of floats is stored as half.
+  virtual bool is_half(int tensor) const = 0;
+  /// Whether two tensors are the same memory.
+  virtual bool is_shared(int a, int b) const = 0;
+
+ protected:
+  ~TensorMemory() = default;
+};
 
 /// What a kernel argument refers to. Tensors and scratch memory are bound anew whenever their place changes.
 struct Argument {
@@ -72,15 +85,12 @@ struct BuildContext {
   /// Made for parts of the output's channels (bnn_kernels/README.md, "Parts of the output"): of kernels that
   /// have them.
   bool has_channel_parts;
-
-  bool is_half(int tensor) const { return memory.is_half(tensor); }
-  bool is_shared(int a, int b) const { return memory.is_shared(a, b); }
 };
 
 /// How one kind of op is prepared.
 struct OpKernels {
   const KernelFamily* family;
-  /// Prepares the op with a choice that serves. Throws Error(device).
+  /// Prepares the op with a choice that supports it. Throws Error(device).
   Layer (*build)(const BuildContext& build, const loader::Op& op, const KernelChoice& choice);
 };
 const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
@@ -88,14 +98,47 @@ const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
 /// What decides about the op's kernels.
 LayerFacts layer_facts(const loader::Model& model, const loader::Op& op);
 
-/// Whether a choice can serve the op: a kernel of its kind, and every @requires holds.
+/// Whether a choice supports the op: a kernel of its kind, and every @requires holds.
 bool can_run(const loader::Model& model, const loader::Op& op, const Target& target,
              const KernelChoice& choice);
+
+/// A layer that kernels are tested on: what the self-test makes a model of. Sizes that avoid multiples of tiles
+/// reach every edge of a kernel; where windows are one run of the map (1x1, dense), K of floats should be below a
+/// chunk, or several chunks and a rest.
+struct TestShape {
+  struct Map {
+    uint8_t height, width;
+    uint16_t channels;
+  };
+  struct Window {
+    uint8_t kernel_h, kernel_w, stride, dilation, pad;
+    float pad_value;
+  };
+  /// What comes out.
+  enum Output : uint8_t {
+    kThresholds,       ///< bits by integer thresholds
+    kEpilogue,         ///< values and bits, after steps
+    kRoundedEpilogue,  ///< the same, the first step rounds
+    kCopies,           ///< of the kind that the operands are
+    kValues,           ///< floats
+    kPlanes,           ///< all bits outputs that an operator can have
+  };
+  static constexpr Window kNoWindow = {0, 0, 1, 1, 0, 0.0f};
+
+  const char* op;  ///< KernelFamily::op
+  format::DataType dtype;
+  Map operand;
+  Window window;
+  uint8_t groups, out_channels;
+  Output output;
+  int reach = 0;           ///< of thresholds
+  float tolerance = 0.0f;  ///< of float results
+};
 
 /// What an operator has for a device.
 struct OperatorKernels {
   const OpKernels& (*choose)(const loader::Model& model, const loader::Op& op);
-  /// On which its kernels are tested; each choice can serve at least one of those of its OpKernels.
+  /// On which its kernels are tested; each choice supports at least one of those of its OpKernels.
   std::initializer_list<TestShape> tests;
 };
 
@@ -111,8 +154,9 @@ PHONEBIT_OPERATORS(PHONEBIT_DECLARE)
 #undef PHONEBIT_DECLARE
 
 /// OperatorKernels::choose where there is one choice.
-template <const OpKernels& kernels>
+template <const KernelFamily& family, auto build>
 const OpKernels& always(const loader::Model&, const loader::Op&) {
+  static constexpr OpKernels kernels = {&family, build};
   return kernels;
 }
 

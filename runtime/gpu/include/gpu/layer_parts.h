@@ -25,11 +25,9 @@ Defines geometry_defines(const loader::Model& model, const loader::Op& op);
 /// one.
 struct Sink {
   Defines defines;
-  std::vector<float> constants;  ///< EPILOGUE
-  std::vector<int> tensors;      ///< that steps read
-  int values = -1, bits = -1;    ///< output tensors
+  std::vector<float> constants;     ///< EPILOGUE
+  std::vector<Argument> arguments;  ///< of memory: the constants
   bool is_threshold = false;
-  bool has_channel_parts = false;
 };
 Sink make_sink(const BuildContext& build, const loader::Op& op);
 
@@ -69,17 +67,16 @@ class LayerBuilder {
 
   /// Adds a launch of `kernel` with the current defines and, where they are of this kernel, the choice's
   /// parameters.
-  void launch(const std::string& kernel, const KernelChoice& choice, std::vector<Argument> arguments);
-  void launch(const std::string& kernel, std::vector<Argument> arguments) {
-    launch(kernel, {}, std::move(arguments));
-  }
+  void launch(const std::string& kernel, std::vector<Argument> arguments, const KernelChoice& choice = {});
   /// A name that only the kernel's @geometry needs.
   void set_size(const char* name, int value) { sizes_.set(name, value); }
   void set_scratch(size_t bytes) { layer_.scratch_bytes = bytes; }
   void set_image(int tensor, size_t width, size_t height);
 
-  /// The finished layer, called `name` in reports.
-  Layer finish(std::string name);
+  /// The finished layer of a choice.
+  Layer finish(const KernelChoice& choice);
+  /// The same after the launch of the choice's kernel, whose last arguments are the sink's.
+  Layer finish_with_sink(const KernelChoice& choice, std::vector<Argument> arguments);
 
  private:
   const BuildContext& build_;

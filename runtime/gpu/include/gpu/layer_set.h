@@ -7,17 +7,11 @@
 
 #include "gpu/kernel_chooser.h"
 #include "gpu/layer.h"
+#include "types/layer.h"
 #include "types/options.h"
 #include "types/plan.h"
 
 namespace phonebit::engine::gpu {
-
-/// One launch of a bound layer, as predictors want it.
-struct Dispatch {
-  std::string kernel;  ///< its name
-  std::string choice;  ///< of the layer: "bconv2d_tiled TILE_PIXELS=2"
-  Extent global, local;
-};
 
 /// Bytes of weights and tables that an op will need on a device at most, before any of it is allocated.
 uint64_t max_weight_bytes(const loader::Model& model, const loader::Op& op);
@@ -31,19 +25,19 @@ class LayerSet {
            const Options& options, const TensorMemory& memory);
 
   /// Prepares a layer with the kernel that the tuning tables give it, if it is not yet. Throws Error(device)
-  /// where none serves.
+  /// where there is none.
   void prepare(size_t index);
-  /// The same for parts of its channels (and rows): one program serves all of them. The layer must be one
+  /// The same for parts of its channels (and rows): they have one program. The layer must be one
   /// that analysis::can_split_channels.
   void prepare_channel_parts(size_t index);
-  /// Prepares a layer with a choice that can_run it (and has a channel_grain, for parts); replaces what was
+  /// Prepares a layer with a choice that supports it (and has a channel_grain, for parts); replaces what was
   /// there. Throws Error(device); then the layer stays as it was.
   void set(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
 
   /// Binds a prepared layer to its tensors, for a batch. Anew when memory has moved.
   void bind(size_t index, int batch);
   /// For a part of one image; a part of the channels needs prepare_channel_parts(). Where the kernel cannot
-  /// begin at the part's first channel, the next one of the tables serves. Throws Error(device) if none can.
+  /// begin at the part's first channel, the next one of the tables does. Throws Error(device) if none can.
   void bind_part(size_t index, const OutputPart& part);
   /// For output pixels [first, end), counted over a batch. Parts of a batch are bound and enqueued in order
   /// from the first pixel on. The layer must be one with analysis::has_pixel_parts.
@@ -58,7 +52,8 @@ class LayerSet {
   Target target() const { return {device_->facts(), options_.precision == Precision::exact}; }
   const Layer& layer(size_t index) const { return entries_[index].layer; }
   const KernelChoice& choice(size_t index) const { return entries_[index].choice; }
-  std::vector<Dispatch> dispatch(size_t index) const;
+  /// The launches of a bound layer.
+  std::vector<DispatchInfo> dispatch(size_t index) const;
 
   /// Largest of all layers, for one image.
   size_t scratch_bytes() const;
@@ -84,7 +79,7 @@ class LayerSet {
     size_t image_rows = 0;
   };
 
-  void choose(size_t index, const KernelChooser::Wish& wish);
+  void choose(size_t index, std::optional<int> part_channel);
   void bind_range(size_t index, const Range& range, int images);
   void reserve_scratch(size_t bytes);
   void set_arguments(size_t index);

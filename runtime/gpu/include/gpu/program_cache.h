@@ -10,17 +10,9 @@
 
 #include "gpu/binary_store.h"
 #include "gpu/device.h"
-#include "types/error.h"
+#include "types/network_state.h"
 
 namespace phonebit::engine::gpu {
-
-/// Numbers for people and tests.
-struct ProgramStatistics {
-  int built = 0;     ///< compiled from source
-  int loaded = 0;    ///< taken from disk
-  int rejected = 0;  ///< entries on disk that were damaged or refused by the driver, and were built again
-  double build_ms = 0.0;
-};
 
 /// One for a Device. A disk entry holds its whole key (program text, options, device, driver) with the
 /// binary and a checksum, so neither a damaged file nor a collision of names can pass for another program;
@@ -40,7 +32,8 @@ class ProgramCache {
   /// A text that kernel() was called with, as the cache keeps it: valid while the cache lives.
   std::string_view kept(const std::string& text) const;
 
-  ProgramStatistics statistics() const;
+  /// What became of programs: the others of its numbers are 0.
+  StartupInfo statistics() const;
 
  private:
   /// One program; its mutex lets the second thread that wants it wait for the first instead of building it
@@ -56,10 +49,10 @@ class ProgramCache {
   BinaryStore store_;
   mutable std::mutex mutex_;                                // of what follows
   std::map<std::string, std::shared_ptr<Entry>> programs_;  // by build options and text
-  ProgramStatistics statistics_;
+  StartupInfo statistics_;
 };
 
-/// Compiling takes seconds: whoever waits may be told. `hook` is called before each program that the cache
+/// Compiling takes seconds: people who wait can be told. `hook` is called before each program that the cache
 /// does not have is compiled, on the thread that loads. Null: nothing is called. It counts for all networks
 /// of the process.
 void set_compile_hook(void (*hook)());

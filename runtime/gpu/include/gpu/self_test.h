@@ -1,4 +1,4 @@
-// Before a kernel variant serves on a device and driver for the first time, it has to agree with the CPU
+// Before a kernel variant is used on a device and driver for the first time, it has to agree with the CPU
 // backend.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "gpu/binary_store.h"
 #include "gpu/device.h"
-#include "gpu/kernel_choice.h"
+#include "gpu/kernel_library.h"
 #include "gpu/program_cache.h"
 #include "types/device.h"
 #include "types/options.h"
@@ -31,9 +31,9 @@ class SelfTest {
 
  private:
   std::string key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const;
-  /// Sets `is_lasting` to false where the device failed, which it may not do the next time.
-  SelfTestResult run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
-                     bool& is_lasting);
+  /// "passed", or what is wrong. `is_lasting`: not where the device failed, which it may not do the next time.
+  std::string run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                  bool& is_lasting);
 
   std::shared_ptr<Device> device_;
   ProgramCache& programs_;

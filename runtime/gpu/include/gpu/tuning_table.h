@@ -1,4 +1,4 @@
-// Which kernel serves which op on which device: bnn_kernels/README.md, "tuning.table".
+// Which kernel is used for which op on which device: bnn_kernels/README.md, "tuning.table".
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu/device_facts.h"
-#include "gpu/kernel_choice.h"
+#include "gpu/kernel_library.h"
 
 namespace phonebit::engine::gpu {
 
@@ -26,7 +26,7 @@ class TuningTable {
  public:
   /// Parses a table. Throws Error(input, "<origin>:<line>: ...") for a malformed line.
   static TuningTable parse(std::string_view text, const std::string& origin);
-  /// Puts the entries of `other` before these: where both fit equally well, other's serve.
+  /// Puts the entries of `other` before these: where both fit equally well, other's are used.
   void prepend(TuningTable other);
   /// All choices that fit, the most specific first, without duplicates.
   std::vector<KernelChoice> choices(const TuningQuery& query, const DeviceFacts& device) const;

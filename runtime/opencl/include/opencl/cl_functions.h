@@ -10,14 +10,8 @@ namespace phonebit::engine::opencl {
 
 inline constexpr cl_int CL_SUCCESS = 0;
 inline constexpr cl_int CL_COMPLETE = 0, CL_QUEUED = 3;
-inline constexpr cl_int CL_DEVICE_NOT_FOUND = -1;
-inline constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4;
 inline constexpr cl_int CL_OUT_OF_RESOURCES = -5;
-inline constexpr cl_int CL_OUT_OF_HOST_MEMORY = -6;
 inline constexpr cl_int CL_BUILD_PROGRAM_FAILURE = -11;
-inline constexpr cl_int CL_INVALID_BUFFER_SIZE = -61;
-
-inline constexpr cl_bool CL_TRUE = 1;
 
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
 
@@ -95,6 +89,8 @@ struct cl_buffer_region {
 };
 
 // clang-format off
+/// Those that a command waits for, and its own.
+#define PHONEBIT_CL_EVENTS cl_uint, const cl_event*, cl_event*
 #define PHONEBIT_CL_FUNCTIONS(REQUIRED, OPTIONAL)                                                            \
   REQUIRED(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                   \
   REQUIRED(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                     \
@@ -103,8 +99,7 @@ struct cl_buffer_region {
   REQUIRED(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))                   \
   REQUIRED(cl_context, clCreateContext,                                                                      \
            (const intptr_t*, cl_uint, const cl_device_id*, void (*)(const char*, const void*, size_t,        \
-            void*), void*,                                                                                   \
-            cl_int*))                                                                                        \
+            void*), void*, cl_int*))                                                                         \
   REQUIRED(cl_int, clRetainContext, (cl_context))                                                            \
   REQUIRED(cl_int, clReleaseContext, (cl_context))                                                           \
   REQUIRED(cl_int, clGetContextInfo, (cl_context, cl_uint, size_t, void*, size_t*))                          \
@@ -138,31 +133,27 @@ struct cl_buffer_region {
   REQUIRED(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))     \
   REQUIRED(cl_int, clReleaseKernel, (cl_kernel))                                                             \
   REQUIRED(cl_int, clEnqueueNDRangeKernel,                                                                   \
-           (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,      \
-            const cl_event*, cl_event*))                                                                     \
+           (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*,               \
+            PHONEBIT_CL_EVENTS))                                                                             \
   REQUIRED(cl_int, clEnqueueReadBuffer,                                                                      \
-           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))  \
+           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void*, PHONEBIT_CL_EVENTS))                   \
   REQUIRED(cl_int, clEnqueueWriteBuffer,                                                                     \
-           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void*, cl_uint, const cl_event*,        \
-            cl_event*))                                                                                      \
+           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void*, PHONEBIT_CL_EVENTS))             \
   REQUIRED(cl_int, clEnqueueCopyBuffer,                                                                      \
-           (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))  \
+           (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, PHONEBIT_CL_EVENTS))                   \
   REQUIRED(cl_int, clEnqueueCopyBufferToImage,                                                               \
-           (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, cl_uint,                 \
-            const cl_event*, cl_event*))                                                                     \
+           (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, PHONEBIT_CL_EVENTS))     \
   REQUIRED(cl_int, clEnqueueReadBufferRect,                                                                  \
            (cl_command_queue, cl_mem, cl_bool, const size_t*, const size_t*, const size_t*, size_t, size_t,  \
-            size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))                                     \
+            size_t, size_t, void*, PHONEBIT_CL_EVENTS))                                                      \
   REQUIRED(cl_int, clEnqueueWriteBufferRect,                                                                 \
            (cl_command_queue, cl_mem, cl_bool, const size_t*, const size_t*, const size_t*, size_t, size_t,  \
-            size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*))                               \
+            size_t, size_t, const void*, PHONEBIT_CL_EVENTS))                                                \
   REQUIRED(void*, clEnqueueMapBuffer,                                                                        \
-           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*,        \
-            cl_event*, cl_int*))                                                                             \
-  REQUIRED(cl_int, clEnqueueUnmapMemObject,                                                                  \
-           (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                           \
-  REQUIRED(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))     \
-  REQUIRED(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))    \
+           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, PHONEBIT_CL_EVENTS, cl_int*))    \
+  REQUIRED(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void*, PHONEBIT_CL_EVENTS))           \
+  REQUIRED(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, PHONEBIT_CL_EVENTS))                      \
+  REQUIRED(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, PHONEBIT_CL_EVENTS))                     \
   REQUIRED(cl_event, clCreateUserEvent, (cl_context, cl_int*))                                               \
   REQUIRED(cl_int, clSetUserEventStatus, (cl_event, cl_int))                                                 \
   REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                              \

@@ -1,4 +1,4 @@
-// A device with its context and queues, created here or borrowed from the caller.
+// OpenCL devices of this machine, and one with its context and queues, created here or borrowed from the caller.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,55 @@
 #include <vector>
 
 #include "gpu/device.h"
-#include "opencl/device.h"
-#include "opencl/handle.h"
-#include "opencl/queue.h"
+#include "opencl/objects.h"
 #include "types/options.h"
 
 namespace phonebit::engine::opencl {
+
+/// A device with its facts.
+struct ClDevice : gpu::DeviceFacts {
+  cl_platform_id platform;
+  cl_device_id id;
+};
+
+/// All devices of all platforms that have OpenCL 1.2 and a compiler: GPUs first, then others, simulators
+/// last, each in the platforms' order; found once. Empty where there is no OpenCL or no device.
+const std::vector<ClDevice>& devices();
+
+/// Facts about any device, for handles that a caller brings along.
+ClDevice describe_device(cl_device_id id);
 
 /// What clCreateContext and clCreateCommandQueueWithProperties are told of a hint, by the extensions that the
 /// device has: names and values, then 0. `flags`: of CL_QUEUE_PROPERTIES.
 std::vector<intptr_t> context_properties(const ClDevice& device, Hint hint);
 std::vector<cl_properties> queue_properties(const ClDevice& device, cl_bitfield flags, Hint hint);
+
+class Queue final : public gpu::Queue {
+ public:
+  explicit Queue(Handle<cl_command_queue> owned) : queue_(std::move(owned)) {}
+
+  cl_command_queue get() const { return queue_.get(); }
+
+  void launch(const gpu::Kernel& kernel, const gpu::WorkSize& size, gpu::Events* events) override;
+  void copy(const gpu::DeviceMemory& from, size_t from_offset, const gpu::DeviceMemory& to, size_t to_offset,
+            size_t bytes) override;
+  void copy_to_image(const gpu::DeviceMemory& from, const gpu::DeviceMemory& image, size_t width,
+                     size_t first_row, size_t rows, gpu::Events* events) override;
+  void write(const gpu::DeviceMemory& to, const gpu::Region& region, const std::byte* host,
+             bool must_wait) override;
+  void read(const gpu::DeviceMemory& from, const gpu::Region& region, std::byte* host, bool must_wait,
+            gpu::Events* events) override;
+  std::byte* map(const gpu::DeviceMemory& memory, MapUse use, size_t begin, size_t bytes, bool must_wait,
+                 gpu::Events* events) override;
+  void unmap(const gpu::DeviceMemory& memory, std::byte* address) override;
+  void mark(gpu::Events& events) override;
+  void wait_for(const gpu::Event& event) override;
+  void flush() override;
+  void finish() override;
+
+ private:
+  Handle<cl_command_queue> queue_;
+};
 
 class Context final : public gpu::Device {
  public:
@@ -48,6 +86,8 @@ class Context final : public gpu::Device {
   Queue& profiling_queue() override;
   std::unique_ptr<gpu::Queue> new_queue() const override;
   std::unique_ptr<gpu::HostEvent> new_host_event() const override;
+  /// A command buffer (cl_khr_command_buffer) or recordings of an Adreno (cl_qcom_recordable_queues). Null where
+  /// the device has neither or its driver refuses.
   std::unique_ptr<gpu::Recording> new_recording() override;
   GpuHandles handles() const override;
 
@@ -63,9 +103,5 @@ class Context final : public gpu::Device {
   std::unique_ptr<Queue> queue_, profiling_queue_;
   std::mutex mutex_;  // of profiling_queue_
 };
-
-/// A command buffer (cl_khr_command_buffer) or recordings of an Adreno (cl_qcom_recordable_queues). Null where
-/// the device has neither or its driver refuses. The context outlives it.
-std::unique_ptr<gpu::Recording> make_recording(Context& context);
 
 }  // namespace phonebit::engine::opencl

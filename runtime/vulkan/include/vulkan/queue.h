@@ -30,7 +30,6 @@ class Queue final : public gpu::Queue {
   void unmap(const gpu::DeviceMemory&, std::byte*) override {}
   void mark(gpu::Events& events) override;
   void wait_for(const gpu::Event& event) override;
-  void wait_for(const gpu::HostEvent& event) override;
   void flush() override;
   void finish() override;
 
