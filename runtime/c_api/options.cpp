@@ -85,7 +85,7 @@ phonebit_status phonebit_options_set_plan(phonebit_options* options, const phone
 
 phonebit_status phonebit_options_set_sharing(phonebit_options* options, phonebit_sharing sharing) {
   return guarded(
-      [&] { of(options).sharing = enumerator(sharing, phonebit::engine::Sharing::svm, "sharing"); });
+      [&] { of(options).sharing = enumerator(sharing, phonebit::engine::Sharing::shared, "sharing"); });
 }
 
 phonebit_status phonebit_options_set_synchronization(phonebit_options* options,

@@ -110,9 +110,9 @@ class MapExchange final : public CopyExchange {
 
 std::unique_ptr<Exchange> make_exchange(Sharing sharing, const Schedule& schedule, TensorViews& views) {
   switch (sharing) {
-    case Sharing::copy:
+    case Sharing::copied:
       return std::make_unique<CopyExchange>(views);
-    case Sharing::map:
+    case Sharing::mapped:
       return std::make_unique<MapExchange>(schedule, views);
     default:
       return std::make_unique<SvmExchange>(views);

@@ -19,13 +19,13 @@ ExecutionPlan everything_on_gpu(const loader::Model& model, const std::string& d
 }
 
 Sharing choose_sharing(const gpu::DeviceFacts& device, Sharing wanted) {
-  if (wanted == Sharing::svm && !device.has_svm_fine)
+  if (wanted == Sharing::shared && !device.has_svm_fine)
     fail(ErrorCode::device,
          "sharing 'svm': %s has no fine-grained shared virtual memory; use 'map', 'copy' or 'auto'",
          device.name.c_str());
   if (wanted != Sharing::automatic) return wanted;
-  if (device.has_svm_fine) return Sharing::svm;
-  return device.has_unified_memory ? Sharing::map : Sharing::copy;
+  if (device.has_svm_fine) return Sharing::shared;
+  return device.has_unified_memory ? Sharing::mapped : Sharing::copied;
 }
 
 Synchronization choose_synchronization(const gpu::DeviceFacts& device, Synchronization wanted) {
@@ -39,7 +39,7 @@ Synchronization choose_synchronization(const gpu::DeviceFacts& device, Synchroni
   if (wanted != Synchronization::automatic) return wanted;
   // Where threads of a processor are the device, a kernel that polls wakes all of them for nothing.
   const bool is_pool = !device.is_gpu && device.compute_units > 1;
-  return can_poll && !is_pool ? Synchronization::polling : Synchronization::events;
+  return can_poll && !is_pool ? Synchronization::polling : Synchronization::in_turn;
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void Setup::add_warnings(const std::vector<std::string>& more) {
 void Setup::wait_by_events(const std::string& label, const char* reason) {
   warnings.push_back(
       format_text("%s: %s; the processors wait for each other by events from now on", label.c_str(), reason));
-  synchronization = Synchronization::events;
+  synchronization = Synchronization::in_turn;
 }
 
 }  // namespace phonebit::engine::coexec

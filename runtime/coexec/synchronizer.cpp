@@ -21,29 +21,28 @@ constexpr int kMaxLooks = 1 << 12;
 /// events.
 class EventSynchronizer final : public Synchronizer {
  public:
-  EventSynchronizer(gpu::Device& device, bool uses_user_events)
-      : device_(device), uses_user_events_(uses_user_events) {}
+  EventSynchronizer(gpu::Device& device, bool is_ahead) : device_(device), is_ahead_(is_ahead) {}
   ~EventSynchronizer() override { release(); }
 
   void begin(int stages, gpu::Queue& queue) override {
     release();
     queue_ = &queue;
-    user_events_.clear();
-    user_events_.resize(uses_user_events_ ? static_cast<size_t>(stages) : 0);
+    host_events_.clear();
+    host_events_.resize(is_ahead_ ? static_cast<size_t>(stages) : 0);
     finished_ = -1;
   }
 
   const gpu::Event* enqueue_point(int cpu_stage, int awaited, gpu::Events& events, bool is_last) override {
     if (cpu_stage >= 0 && !is_last) queue_->mark(events);
     const gpu::Event* const point = cpu_stage >= 0 ? events.back().get() : nullptr;
-    if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return point;
-    std::unique_ptr<gpu::HostEvent>& event = user_events_[static_cast<size_t>(awaited)];
+    if (awaited < 0 || awaited <= finished_ || !is_ahead_) return point;
+    std::unique_ptr<gpu::HostEvent>& event = host_events_[static_cast<size_t>(awaited)];
     if (!event) event = device_.new_host_event();
     queue_->wait_for(*event);
     return point;
   }
 
-  bool can_run_ahead() const override { return uses_user_events_; }
+  bool can_run_ahead() const override { return is_ahead_; }
 
   /// Awake at first: to fall asleep costs more than most waits take. The last call throws if something is wrong.
   void wait_for_gpu(int, const gpu::Event* point) override {
@@ -54,22 +53,22 @@ class EventSynchronizer final : public Synchronizer {
 
   void finish_cpu(int stage) override {
     finished_ = stage;
-    if (uses_user_events_ && user_events_[static_cast<size_t>(stage)])
-      user_events_[static_cast<size_t>(stage)]->complete();
+    if (is_ahead_ && host_events_[static_cast<size_t>(stage)])
+      host_events_[static_cast<size_t>(stage)]->complete();
   }
 
   void release() noexcept override {
-    for (size_t i = 0; i < user_events_.size(); ++i) try {
-        if (user_events_[i] && static_cast<int>(i) > finished_) user_events_[i]->complete();
+    for (size_t i = 0; i < host_events_.size(); ++i) try {
+        if (host_events_[i] && static_cast<int>(i) > finished_) host_events_[i]->complete();
       } catch (const Error&) {  // the failure before it is reported
       }
   }
 
  private:
   gpu::Device& device_;
-  bool uses_user_events_;
+  bool is_ahead_;
   gpu::Queue* queue_ = nullptr;                               // of this inference
-  std::vector<std::unique_ptr<gpu::HostEvent>> user_events_;  // by the CPU's stage
+  std::vector<std::unique_ptr<gpu::HostEvent>> host_events_;  // by the CPU's stage
   int finished_ = -1;                                         // stages that the CPU has finished
 };
 
@@ -207,7 +206,7 @@ std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, gpu::Devic
                                                 gpu::ProgramCache& programs,
                                                 std::chrono::milliseconds limit) {
   if (kind == Synchronization::polling) return std::make_unique<PollingSynchronizer>(device, programs, limit);
-  return std::make_unique<EventSynchronizer>(device, kind == Synchronization::user_events);
+  return std::make_unique<EventSynchronizer>(device, kind == Synchronization::ahead);
 }
 
 }  // namespace phonebit::engine::coexec

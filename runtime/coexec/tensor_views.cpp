@@ -91,7 +91,7 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Devi
 
 std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing sharing) const {
   const size_t count = model_.tensors.size();
-  std::vector<bool> is_one(count, sharing != Sharing::copy);
+  std::vector<bool> is_one(count, sharing != Sharing::copied);
   std::vector<TensorUse> uses(count);  // by root, of all its tensors
   for (size_t i = 0; i < count; ++i) {
     const TensorUse& use = schedule.use(static_cast<int>(i));
@@ -106,7 +106,7 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
     all.of_cpu.extend(use.of_cpu);
     all.of_gpu.extend(use.of_gpu);
   }
-  if (sharing == Sharing::map) {
+  if (sharing == Sharing::mapped) {
     const LifetimeOrder order(schedule);
     for (size_t i = 0; i < count; ++i) is_one[i] = is_one[i] && can_be_mapped(uses[i], schedule, order);
     return is_one;
@@ -166,7 +166,7 @@ std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<boo
   };
   const auto transfers_at = [&](int tensor, Moment by_cpu, Moment first, Moment last) {
     lifetime(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory, and converts
-    if (sharing == Sharing::svm) return lifetime(gpu, tensor).by_cpu(by_cpu);
+    if (sharing == Sharing::shared) return lifetime(gpu, tensor).by_cpu(by_cpu);
     for (std::vector<Lifetime>* const side : {&cpu, &gpu}) lifetime(*side, tensor).by_gpu(first, last);
   };
   const int stages = static_cast<int>(schedule.stages().size());
@@ -198,15 +198,15 @@ std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<boo
     if (for_cpu && is_half_[i])
       requests.push_back(
           {Kind::host, model_.tensors[i].bytes(), {cpu[i].first_cpu, cpu[i].last_cpu}, i, true, false, true});
-    const Kind of_gpu = sharing == Sharing::svm ? Kind::shared : Kind::device;
+    const Kind of_gpu = sharing == Sharing::shared ? Kind::shared : Kind::device;
     if (for_cpu && for_gpu && is_one[i]) {
       Lifetime both = cpu[i];
       both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
-      if (sharing == Sharing::map) {
+      if (sharing == Sharing::mapped) {
         both.by_gpu({both.first_cpu.stage - 1, Moment::kEnd}, {both.first_cpu.stage});
         both.by_gpu({order.stage_of_transfer(both.last_cpu.stage)});
       }
-      const Kind kind = sharing == Sharing::svm ? Kind::shared : Kind::mapped;
+      const Kind kind = sharing == Sharing::shared ? Kind::shared : Kind::mapped;
       requests.push_back({kind, bytes, both, i, true, true, false});
       continue;
     }

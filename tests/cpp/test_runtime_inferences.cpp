@@ -236,7 +236,7 @@ TEST_CASE("inferences of the GPU, and of both") {
     check(options);
   }
   SUBCASE("gpu+cpu with events") {
-    for (const auto synchronization : {Synchronization::events, Synchronization::user_events}) {
+    for (const auto synchronization : {Synchronization::in_turn, Synchronization::ahead}) {
       options.synchronization = synchronization;
       cancels_at_any_time(options);
     }

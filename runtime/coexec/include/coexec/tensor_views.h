@@ -39,7 +39,7 @@ struct MappedMemory {
 /// Each processor has a view of a tensor it uses, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view.
 ///
-/// Sharing::map: the GPU may not use a buffer of which any part is mapped for writing, nor write one that is
+/// Sharing::mapped: the GPU may not use a buffer of which any part is mapped for writing, nor write one that is
 /// mapped at all. So only tensors that one processor writes are one memory, and are mapped once
 /// per inference: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
 ///
@@ -54,7 +54,7 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
   bool is_one(int tensor) const {
     return view(tensor).cpu != nullptr && view(tensor).cpu == view(tensor).gpu;
   }
-  /// What the CPU computes with; null where it has no view. Sharing::map: valid while mapped.
+  /// What the CPU computes with; null where it has no view. Sharing::mapped: valid while mapped.
   std::byte* cpu_address(int tensor) const {
     return view(tensor).floats != nullptr ? view(tensor).floats->host.data() : stored_address(tensor);
   }

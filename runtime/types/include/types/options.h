@@ -27,22 +27,22 @@ enum class Precision {
           ///< weights; each of a GPU and a CPU that work together as alone
 };
 
-/// How a CPU and a GPU that work together reach what the other one wrote.
+/// How a CPU and a GPU that work together reach what the other one wrote. The names in options and in C, those of
+/// OpenCL's means: "copy", "map", "svm".
 enum class Sharing {
-  automatic,  ///< svm, map or copy: the first that the device has
-  copy,       ///< each has its own memory; regions are read and written through the queue
-  map,  ///< zero-copy where one processor writes a tensor: memory that both reach (CL_MEM_ALLOC_HOST_PTR),
-        ///< mapped while the CPU works with it; else as copy
-  svm,  ///< fine-grained shared virtual memory: both write into the same tensors
+  automatic,  ///< shared, mapped or copied: the first that the device has
+  copied,     ///< each has its own memory; regions are read and written through the queue
+  mapped,  ///< zero-copy where one processor writes a tensor: memory that both reach, mapped while the CPU works
+           ///< with it; else as copied
+  shared,  ///< memory that is coherent for both, who write into the same tensors
 };
 
-/// How they wait for each other.
+/// How they wait for each other. The names in options and in C: "events", "user_events", "polling".
 enum class Synchronization {
-  automatic,    ///< polling where the device can and is no pool of threads, else events
-  events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
-  user_events,  ///< with svm, work is enqueued early, after user events; else as events
-  polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
-            ///< 4)
+  automatic,  ///< polling where the device can and is no pool of threads, else in_turn
+  in_turn,    ///< the GPU's next work is enqueued when the CPU has done its part
+  ahead,      ///< with shared memory, work is enqueued early, after events of the host; else as in_turn
+  polling,    ///< a kernel and the CPU watch each other's flag in shared memory (Fine-Grained, section 4)
 };
 
 /// Which processors the threads of a network run on.
@@ -56,10 +56,10 @@ enum class Cores {
 enum class Hint {
   none,
   /// Workers wait awake for up to 50 ms, longer than from one frame of a camera to the next; Android's
-  /// performance hint session, where there is one (threads/performance_hint.h); an OpenCL device runs as fast
+  /// performance hint session, where there is one (threads/performance_hint.h); a GPU runs as fast
   /// as it can, where its driver takes hints (cl_qcom_perf_hint, cl_khr_throttle_hints).
   performance,
-  power,  ///< workers sleep at once; an OpenCL device saves power, where its driver takes hints
+  power,  ///< workers sleep at once; a GPU saves power, where its driver takes hints
 };
 
 struct Options {
