@@ -43,7 +43,7 @@ phonebit_device_info describe(const GpuInfo& info) {
   device.name = kept("gpu:" + std::to_string(info.index));
   device.description = kept(info.name);
   device.driver = kept(info.driver_version);
-  device.platform = kept(info.platform);
+  device.platform = kept(info.platform_name);
   device.version = kept(info.version);
   device.vendor = kept(info.vendor);
   device.family = kept(info.family);

@@ -35,19 +35,8 @@ std::vector<GpuInfo> gpu_devices() {
   const threads::FloatingPointScope rounding;  // drivers start threads, which inherit it
   std::vector<GpuInfo> result;
   for (const opencl::ClDevice& device : opencl::devices()) {
-    GpuInfo info;
-    info.index = static_cast<int>(result.size());
-    info.name = device.name;
-    info.platform = device.platform_name;
-    info.vendor = device.vendor;
-    info.family = device.family;
-    info.version = device.version;
-    info.driver_version = device.driver_version;
-    info.is_gpu = device.is_gpu;
-    info.compute_units = device.compute_units;
-    info.clock_mhz = device.clock_mhz;
-    info.global_bytes = device.global_bytes;
-    info.local_bytes = device.local_bytes;
+    GpuInfo info{
+        static_cast<const gpu::DeviceFacts&>(device), static_cast<int>(result.size()), {}, {}, device.id};
     info.capabilities = {{"images", device.has_images},
                          {"half", device.has_half},
                          {"fused_multiply_add", device.has_fma},
@@ -58,7 +47,6 @@ std::vector<GpuInfo> gpu_devices() {
                          {"svm_fine", device.has_svm_fine},
                          {"svm_atomics", device.has_svm_atomics}};
     info.kernels = gpu::table_choices(device);
-    info.id = device.id;
     result.push_back(std::move(info));
   }
   return result;

@@ -51,7 +51,7 @@ void define_opencl(py::module_& module) {
   py::class_<Info>(module, "OpenClDevice", "An OpenCL device and what it can do.")
       .def_readonly("index", &Info::index)
       .def_readonly("name", &Info::name)
-      .def_readonly("platform", &Info::platform)
+      .def_readonly("platform", &Info::platform_name)
       .def_readonly("vendor", &Info::vendor)
       .def_readonly("family", &Info::family)
       .def_readonly("version", &Info::version)

@@ -2,12 +2,22 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gpu/device_facts.h"
 #include "types/device.h"
 #include "types/options.h"
 
 namespace phonebit::engine {
+
+/// One GPU, or what its API offers as a device.
+struct GpuInfo : gpu::DeviceFacts {
+  int index;                                                 ///< in device names: "gpu:0"
+  std::vector<std::pair<std::string, bool>> capabilities;    ///< "images", "half", "command_buffer", ...
+  std::vector<std::pair<std::string, std::string>> kernels;  ///< op and shape class, kernel with parameters
+  void* id;                                                  ///< OpenCL: cl_device_id
+};
 
 /// The instruction sets of this build, best first.
 std::vector<IsaInfo> instruction_sets();

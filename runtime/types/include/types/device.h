@@ -1,10 +1,7 @@
-// What is known of processors and of the kernels for them.
+// What is known of instruction sets and of the kernels of GPUs.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace phonebit::engine {
 
@@ -13,18 +10,6 @@ struct IsaInfo {
   std::string name;
   std::string features;
   bool supported;  ///< by this machine
-};
-
-/// One GPU, or what its API offers as a device.
-struct GpuInfo {
-  int index;  ///< in device names: "gpu:0"
-  std::string name, platform, vendor, family, version, driver_version;
-  bool is_gpu;
-  int compute_units, clock_mhz;
-  uint64_t global_bytes, local_bytes;
-  std::vector<std::pair<std::string, bool>> capabilities;    ///< "images", "half", "command_buffer", ...
-  std::vector<std::pair<std::string, std::string>> kernels;  ///< op and shape class, kernel with parameters
-  void* id;                                                  ///< OpenCL: cl_device_id
 };
 
 /// One kernel variant's self-test.
