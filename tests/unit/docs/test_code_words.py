@@ -20,8 +20,9 @@ FOLDERS = (
     ".ci", "benchmarks", "cmake", "converter", "cpu_backend", "examples", "models", "packaging",
     "phonebit", "training",
     *(f"runtime/{name}" for name in (
-        "analysis", "backend", "builder", "c_api", "coexec", "cpu", "energy", "format", "images",
-        "include", "loader", "measure", "memory", "ops", "system", "threads", "tools", "types",
+        "analysis", "backend", "builder", "c_api", "coexec", "cpu", "energy", "engine", "format",
+        "gpu", "images", "include", "loader", "measure", "memory", "opencl", "ops", "python",
+        "system", "threads", "tools", "types",
     )),
     *(f"tests/{name}" for name in (
         "android", "bindings", "c_api", "coexec", "converter", "cpp", "cpu", "fuzz", "models",
