@@ -178,16 +178,16 @@ PHONEBIT_INLINE void count_carries(const uint32_t* const (&groups)[kPixels], lon
                                    const uint32_t*& weights, Counts<kPixels>& counts) {
   for (long i = 0; i < steps * kForms; i += kForms, weights += 3 * kLaneChannels) {
     __m512i w[3][kVectors];
-    unroll<3>([&](auto f) PHONEBIT_LAMBDA_INLINE {
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+    unroll<3>([&](int f) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
         w[f][q] = _mm512_load_si512(weights + f * kLaneChannels + 16 * q);
       });
     });
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       const __m512i ab = _mm512_set1_epi32((int)groups[p][i]);
       const __m512i ac = _mm512_set1_epi32((int)groups[p][i + 1]);
       const __m512i a = _mm512_set1_epi32((int)groups[p][i + 2]);
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
         __m512i carry = _mm512_xor_si512(ab, w[0][q]);
         carry = _mm512_ternarylogic_epi32(carry, ac, w[1][q], 0x60);  // carry & (ac ^ w)
         carry = _mm512_ternarylogic_epi32(carry, a, w[2][q], 0x96);   // carry ^ a ^ w
@@ -201,9 +201,9 @@ template <int kPixels>
 PHONEBIT_INLINE void count_sums(const uint32_t* const (&groups)[kPixels], long steps, const uint32_t* weights,
                                 Counts<kPixels>& counts) {
   for (long i = 0; i < steps * kForms; i += kForms, weights += kLaneChannels) {
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       const __m512i sum = _mm512_set1_epi32((int)groups[p][i + 3]);
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
         const __m512i different = _mm512_xor_si512(sum, _mm512_load_si512(weights + 16 * q));
         counts[p][q] = _mm512_add_epi32(counts[p][q], _mm512_popcnt_epi32(different));
       });
@@ -219,7 +219,7 @@ PHONEBIT_INLINE void count_tile(long words_in, const uint32_t* const (&tile_wind
   // The three columns of a window lie next to each other.
   count_carries(tile_windows, 3 * words_in, weights, counts);
   const uint32_t* window_groups[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { window_groups[p] = tile_windows[p] + windows; });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { window_groups[p] = tile_windows[p] + windows; });
   count_carries(window_groups, words_in, weights, counts);
   make_double(counts);
   count_sums(window_groups, words_in, weights, counts);
@@ -250,7 +250,7 @@ __attribute__((flatten)) PHONEBIT_NOINLINE void run_block(const ConvShape& s, co
       clear(counts);
       if constexpr (kPlanes) {  // d0 + 2 d1: the second plane first
         const uint32_t* high[kPixels];
-        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { high[p] = tile.windows[p] + plane.step; });
+        unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { high[p] = tile.windows[p] + plane.step; });
         count_tile(words(s.in_c), high, windows, lane_weights, counts);
       }
       count_tile(words(s.in_c), tile.windows, windows, lane_weights, counts);

@@ -40,7 +40,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t* input, const vo
     for (int i = 0; i < input_words; ++i, weights += sizeof(uint32_t) * kChannelBlock) {
       ask_ahead<sizeof(uint32_t) * kChannelBlock>(weights);
       const __m512i x = _mm512_set1_epi32((int)input[i]);
-      unroll<4>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      unroll<4>([&](int q) PHONEBIT_LAMBDA_INLINE {
         const __m512i different = _mm512_xor_si512(x, _mm512_load_si512(weights + 64 * q));
         counts[q] = _mm512_add_epi32(counts[q], _mm512_popcnt_epi32(different));
       });

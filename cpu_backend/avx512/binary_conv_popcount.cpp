@@ -71,14 +71,14 @@ PHONEBIT_INLINE void count_tile(const Runs& runs, const uint32_t* const (&window
     for (int run = 0; run < runs.per_row; ++run) {
       const size_t offset = row * runs.row_step + run * runs.run_step;
       const uint32_t* from[kPixels];
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset; });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset; });
       const size_t end = runs.length * runs.word_step;
       for (size_t i = 0; i < end; i += runs.word_step, weights += kChannelBlock) {
         __m512i w[kVectors];
-        unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { w[q] = _mm512_load_si512(weights + 16 * q); });
-        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE { w[q] = _mm512_load_si512(weights + 16 * q); });
+        unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
           const __m512i x = _mm512_set1_epi32((int)from[p][i]);
-          unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+          unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
             counts[p][q] = _mm512_add_epi32(counts[p][q], _mm512_popcnt_epi32(_mm512_xor_si512(x, w[q])));
           });
         });
@@ -108,7 +108,7 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
       clear(counts);
       if constexpr (kPlanes) {
         const uint32_t* windows[kPixels];
-        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.windows[p] + plane.step; });
+        unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.windows[p] + plane.step; });
         count_tile(runs, windows, weights + lane, counts);
         make_double(counts);
       }

@@ -125,24 +125,24 @@ struct GroupCounts {
     __m512i base[kVectors];
     const auto load_bases = [&](int p) PHONEBIT_LAMBDA_INLINE {
       const uint32_t* const from = bases + columns[p] * kChannelBlock;
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { base[q] = _mm512_load_si512(from + 16 * q); });
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE { base[q] = _mm512_load_si512(from + 16 * q); });
     };
     const __m512i factors = _mm512_set1_epi32(-2 & 0xffff);
-    const auto read = [&](auto p) PHONEBIT_LAMBDA_INLINE {
+    const auto read = [&](int p) PHONEBIT_LAMBDA_INLINE {
       const auto channels = [&](int i) PHONEBIT_LAMBDA_INLINE {
         const uint8_t* const from = bytes + (i * 16 + first + p) * sizeof(V);
         return _mm512_castsi128_si512(_mm_load_si128((const __m128i*)from));
       };
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
         const __m512i pairs = _mm512_permutex2var_epi8(channels(q), order, channels(kVectors + q));
         to[p][q] = (FloatVector)_mm512_cvtepi32_ps(_mm512_dpwssd_epi32(base[q], pairs, factors));
       });
     };
     load_bases(first);
     if (columns[first] == columns[first + kPixels - 1]) {
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { read(p); });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { read(p); });
     } else {
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { load_bases(first + p), read(p); });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { load_bases(first + p), read(p); });
     }
   }
 };
@@ -202,9 +202,9 @@ PHONEBIT_NOINLINE void finish_rows(const ConvShape& s, const DigitRows<kHigh, V>
   for (int m = 0; m < 8; ++m) {
     const auto turn = [&](const auto* from, const auto& put) PHONEBIT_LAMBDA_INLINE {
       V v[16];
-      unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = from[i][m]; });
+      unroll<16>([&](int i) PHONEBIT_LAMBDA_INLINE { v[i] = from[i][m]; });
       transpose_bytes(v);
-      unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { put(i, v[i]); });
+      unroll<16>([&](int i) PHONEBIT_LAMBDA_INLINE { put(i, v[i]); });
     };
     for (int q = 0; q < kLow; ++q)
       turn(rows.low + 16 * q, [&](int i, V v) PHONEBIT_LAMBDA_INLINE { bytes[q][i] = v; });
@@ -231,7 +231,7 @@ PHONEBIT_NOINLINE void finish_bits(const ConvShape& s, V (&planes)[kChannelBlock
   const size_t words = part.sink.pixel_words;
   for (int m = 0; m < 8; ++m) {
     V v[8];
-    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = planes[i][m]; });
+    unroll<8>([&](int i) PHONEBIT_LAMBDA_INLINE { v[i] = planes[i][m]; });
     transpose_bytes(v);
     uint64_t bits[2][kGroupPixels / 2][sizeof(V) / 8];  // 128 bits: a pair of pixels
     __builtin_memcpy(bits, v, sizeof bits);

@@ -108,11 +108,11 @@ void sort_row(const uint8_t* runs, int count, int run_end, SortedRow& to) {
   uint16_t ends[kMaxRuns][kSortedParts] = {};
   const int part = count / kSortedParts;
   for (int i = 0; i < part; ++i)
-    unroll<kSortedParts>([&](auto k) PHONEBIT_LAMBDA_INLINE { ++ends[runs[i + k * part]][k]; });
+    unroll<kSortedParts>([&](int k) PHONEBIT_LAMBDA_INLINE { ++ends[runs[i + k * part]][k]; });
   uint16_t end = 0;
   for (int run = 0; run < run_end; ++run) {
     to.begins[run] = end;
-    unroll<kSortedParts>([&](auto k) PHONEBIT_LAMBDA_INLINE {
+    unroll<kSortedParts>([&](int k) PHONEBIT_LAMBDA_INLINE {
       const uint16_t length = ends[run][k];
       ends[run][k] = end;
       end = (uint16_t)(end + length);
@@ -120,7 +120,7 @@ void sort_row(const uint8_t* runs, int count, int run_end, SortedRow& to) {
   }
   to.begins[run_end] = end;
   for (int i = 0; i < part; ++i)
-    unroll<kSortedParts>([&](auto k) PHONEBIT_LAMBDA_INLINE {
+    unroll<kSortedParts>([&](int k) PHONEBIT_LAMBDA_INLINE {
       entries[ends[runs[i + k * part]][k]++] = (uint16_t)(i + k * part);
     });
 }
@@ -247,7 +247,7 @@ PHONEBIT_NOINLINE void run_group(const ConvShape& s, const uint8_t* planes, cons
           head + part.layer.borders.class_of(s, part.y, part.x + p) * kChannelBlock;
       const __m512i differing = _mm512_set1_epi32((int)list.differing[p]);
       __m512i counts[kVectors];
-      unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
         counts[q] = _mm512_add_epi32(rows.read(p, block % kLaneBlocks * kVectors + q), differing);
       });
       if (part.sink.threshold_bits == nullptr) {

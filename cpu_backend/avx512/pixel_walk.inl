@@ -65,7 +65,7 @@ class PixelWalk {
   PHONEBIT_INLINE void next_of_row(PixelTile<kPixels>& tile) {
     const size_t step = shape_.stride_w * map_.pixel_stride;
     const uint32_t* window = map_.words + (size_t)y_ * shape_.stride_h * map_.row_stride + (size_t)x_ * step;
-    unroll<kPixels>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int i) PHONEBIT_LAMBDA_INLINE {
       tile.windows[i] = window;
       window += step;
       PHONEBIT_SCALAR(window);
@@ -126,7 +126,7 @@ PHONEBIT_INLINE void finish_tile(const ConvShape& s, const PixelTile<kPixels>& t
                                  const uint32_t* high_head = nullptr) {
   const uint32_t* const head = block_head + lane;
   if (sink.threshold_bits == nullptr) {
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       const int at = tile.borders[p] * kChannelBlock;
       store_values(counts[p], head + at, values[p] + lane,
                    high_head == nullptr ? nullptr : high_head + lane + at);
@@ -138,13 +138,13 @@ PHONEBIT_INLINE void finish_tile(const ConvShape& s, const PixelTile<kPixels>& t
   const int words_out = words(block_channels(s, block) - lane);
   if (tile.borders_alike && kVectors <= 2 * words_out) {  // most tiles: nothing to decide about a pixel
     const uint32_t* const limits = head + tile.borders[0] * kChannelBlock;
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       store_bits(counts[p], limits, out, (kVectors + 1) / 2);
       out += step;
     });
     return;
   }
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
     if (p >= tile.count) return;
     store_bits(counts[p], head + tile.borders[p] * kChannelBlock, out + p * step, words_out);
   });

@@ -87,15 +87,15 @@ static inline void interleave_filters(const ConvShape& s, const uint32_t* weight
 
 template <int kPixels, int kVectors>
 PHONEBIT_INLINE void clear(__m512i (&counts)[kPixels][kVectors]) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
   });
 }
 
 template <int kPixels, int kVectors>
 PHONEBIT_INLINE void make_double(__m512i (&counts)[kPixels][kVectors]) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q)
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int q)
                          PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_slli_epi32(counts[p][q], 1); });
   });
 }
@@ -121,7 +121,7 @@ PHONEBIT_INLINE void store_bits(const __m512i (&counts)[kVectors], const uint32_
                                 int words_out) {
   static_assert(kVectors == 1 || kVectors % 2 == 0, "whole words");
   if constexpr (kVectors == 1) out[0] = _mm512_cmplt_epu32_mask(counts[0], _mm512_load_si512(limits));
-  unroll<kVectors / 2>([&](auto w) PHONEBIT_LAMBDA_INLINE {
+  unroll<kVectors / 2>([&](int w) PHONEBIT_LAMBDA_INLINE {
     const __mmask16 low = _mm512_cmplt_epu32_mask(counts[2 * w], _mm512_load_si512(limits + 32 * w));
     const __mmask16 high =
         _mm512_cmplt_epu32_mask(counts[2 * w + 1], _mm512_load_si512(limits + 32 * w + 16));
@@ -134,7 +134,7 @@ PHONEBIT_INLINE void store_bits(const __m512i (&counts)[kVectors], const uint32_
 template <int kVectors>
 PHONEBIT_INLINE void store_values(const __m512i (&counts)[kVectors], const uint32_t* bases, float* out,
                                   const uint32_t* high_bases = nullptr) {
-  unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+  unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
     __m512i base = _mm512_load_si512(bases + 16 * q);
     if (high_bases != nullptr)
       base = _mm512_add_epi32(base, _mm512_slli_epi32(_mm512_load_si512(high_bases + 16 * q), 1));

@@ -33,15 +33,15 @@ PHONEBIT_INLINE bool is_zero(__m256i v) { return _mm256_testz_si256(v, v); }
 /// Adds the carries of digit kFrom; few sums have more than 8 digits.
 template <int kFrom, int kDigits, class V>
 PHONEBIT_INLINE void ripple(V (&sum)[kDigits], V carry) {
-  const auto at = [&](auto digit) PHONEBIT_LAMBDA_INLINE {
-    if constexpr (digit + 1 < kDigits)
+  const auto at = [&](int digit) PHONEBIT_LAMBDA_INLINE {
+    if (digit + 1 < kDigits)
       carry = add(sum[digit], carry);
     else
       sum[digit] ^= carry;
   };
-  unroll<8 - kFrom>([&](auto i) PHONEBIT_LAMBDA_INLINE { at(Index<kFrom + i>{}); });
+  unroll<8 - kFrom>([&](int i) PHONEBIT_LAMBDA_INLINE { at(kFrom + i); });
   if (kDigits == 8 || is_zero(carry)) return;
-  unroll<kDigits - 8>([&](auto i) PHONEBIT_LAMBDA_INLINE { at(Index<8 + i>{}); });
+  unroll<kDigits - 8>([&](int i) PHONEBIT_LAMBDA_INLINE { at(8 + i); });
 }
 
 /// kStep: bytes from one entry's plane to that of the next number; the same below.
@@ -87,41 +87,37 @@ PHONEBIT_NOINLINE const uint16_t* add_classes(const uint8_t* planes, const uint1
                                               ClassSums<kDigits, V>* to) {
   for (int i = 0; i < classes; ++i, ++to) {
     V sum[kDigits];
-    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { sum[d] = V{}; });
+    unroll<kDigits>([&](int d) PHONEBIT_LAMBDA_INLINE { sum[d] = V{}; });
     list = add_list<kStep, false>(sum, planes, list);
     list = add_list<kStep, true>(sum, planes, list);
-    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->differing[d] = sum[d]; });
+    unroll<kDigits>([&](int d) PHONEBIT_LAMBDA_INLINE { to->differing[d] = sum[d]; });
     list = add_list<kStep, false>(sum, planes, list);
     list = add_list<kStep, true>(sum, planes, list);
-    unroll<kDigits>([&](auto d) PHONEBIT_LAMBDA_INLINE { to->all[d] = sum[d]; });
+    unroll<kDigits>([&](int d) PHONEBIT_LAMBDA_INLINE { to->all[d] = sum[d]; });
   }
   return list;
 }
 
-/// Digit kAt of the sum of 2^kLevel numbers of kDigits digits, after all lower ones; 2^kLevel - 1 carries are kept.
-template <int kLevel, int kDigits, int kAt, class V, class Operand>
-PHONEBIT_INLINE V sum_digit(V* carries, const Operand& operand, int first) {
-  if constexpr (kAt >= kDigits + kLevel) {
-    return V{};
-  } else if constexpr (kLevel == 0) {
-    return operand(first)[kAt];
+/// Digit `at`, a constant, of the sum of 2^kLevel numbers of kDigits digits, after all lower ones; 2^kLevel - 1 carries
+/// are kept.
+template <int kLevel, int kDigits, class V, class Operand>
+PHONEBIT_INLINE V sum_digit(int at, V* carries, const Operand& operand, int first) {
+  if constexpr (kLevel == 0) {
+    return at < kDigits ? operand(first)[at] : V{};
   } else {
     constexpr int kHalf = 1 << (kLevel - 1);
     V& carry = carries[2 * kHalf - 2];
-    if constexpr (kAt == kDigits + kLevel - 1) {
-      return carry;
-    } else {
-      const V a = sum_digit<kLevel - 1, kDigits, kAt>(carries, operand, first);
-      const V b = sum_digit<kLevel - 1, kDigits, kAt>(carries + kHalf - 1, operand, first + kHalf);
-      if constexpr (kAt == 0) {
-        carry = a & b;
-        return a ^ b;
-      } else {
-        V sum = carry;
-        carry = add(sum, a, b);
-        return sum;
-      }
+    if (at >= kDigits + kLevel) return V{};
+    if (at == kDigits + kLevel - 1) return carry;
+    const V a = sum_digit<kLevel - 1, kDigits>(at, carries, operand, first);
+    const V b = sum_digit<kLevel - 1, kDigits>(at, carries + kHalf - 1, operand, first + kHalf);
+    V sum = at == 0 ? V{} : carry;
+    if (at == 0) {
+      carry = a & b;
+      return a ^ b;
     }
+    carry = add(sum, a, b);
+    return sum;
   }
 }
 
@@ -158,21 +154,21 @@ PHONEBIT_NOINLINE void put_digits(const ClassSums<kDigits, V>* sums, int channel
     V carries[(1 << kLevel) - 1];
     const auto all = [&](int i) PHONEBIT_LAMBDA_INLINE { return sums[i].all; };
     unroll<kAll>(
-        [&](auto d) PHONEBIT_LAMBDA_INLINE { total.put(d, sum_digit<kLevel, kDigits, d>(carries, all, 0)); });
+        [&](int d) PHONEBIT_LAMBDA_INLINE { total.put(d, sum_digit<kLevel, kDigits>(d, carries, all, 0)); });
   }
   const auto subtract = [&](int f, auto level, const auto& operand) PHONEBIT_LAMBDA_INLINE {
     auto number = digits.number(channel + f);
     V carries[1 << level];
     V carry = ~V{};  // -x = ~x + 1
-    number.put(Index<0>{}, total.digit(0));
-    unroll<kAll - 1>([&](auto d) PHONEBIT_LAMBDA_INLINE {
+    number.put(0, total.digit(0));
+    unroll<kAll - 1>([&](int d) PHONEBIT_LAMBDA_INLINE {
       const V t = total.digit(d + 1);
-      const V a = sum_digit<level, kDigits, d>(carries, operand, 0);
-      number.put(Index<d + 1>{}, ternary<0x69>(t, a, carry));
+      const V a = sum_digit<level, kDigits>(d, carries, operand, 0);
+      number.put(d + 1, ternary<0x69>(t, a, carry));
       carry = ternary<0xb2>(t, a, carry);
     });
   };
-  unroll<kLevel>([&](auto f) PHONEBIT_LAMBDA_INLINE {
+  unroll<kLevel>([&](int f) PHONEBIT_LAMBDA_INLINE {
     // Class i of those with bit f.
     subtract(f + 1, Index<kLevel - 1>{}, [&](int i) PHONEBIT_LAMBDA_INLINE {
       return sums[(i >> f << (f + 1)) | 1 << f | (i & ((1 << f) - 1))].all;
@@ -231,8 +227,8 @@ template <int kVectors, class V>
 PHONEBIT_INLINE void transpose_bytes(V (&v)[kVectors]) {
   unroll<kVectors == 16 ? 4 : 3>([&](auto) PHONEBIT_LAMBDA_INLINE {
     V from[kVectors];
-    unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE { from[i] = v[i]; });
-    unroll<kVectors / 2>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int i) PHONEBIT_LAMBDA_INLINE { from[i] = v[i]; });
+    unroll<kVectors / 2>([&](int i) PHONEBIT_LAMBDA_INLINE {
       v[2 * i] = interleave_low(from[i], from[i + kVectors / 2]);
       v[2 * i + 1] = interleave_high(from[i], from[i + kVectors / 2]);
     });
@@ -243,7 +239,7 @@ PHONEBIT_INLINE void transpose_bytes(V (&v)[kVectors]) {
 template <class V>
 PHONEBIT_INLINE void turn_digits(V (&row)[8]) {
   V v[8];
-  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = row[7 - i]; });
+  unroll<8>([&](int i) PHONEBIT_LAMBDA_INLINE { v[i] = row[7 - i]; });
   transpose_bytes(v);
-  unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE { row[i] = transpose_bits(v[i]); });
+  unroll<8>([&](int i) PHONEBIT_LAMBDA_INLINE { row[i] = transpose_bits(v[i]); });
 }

@@ -51,10 +51,10 @@ PHONEBIT_NOINLINE void make_planes(const ConvShape& s, const char* bytes, int fi
       for (int c = 0; c < channels; c += 64) {
         const size_t offset = (size_t)x * groups * channels + c;
         __m512i v[16];
-        unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE { v[i] = _mm512_load_si512(from[i] + offset); });
+        unroll<16>([&](int i) PHONEBIT_LAMBDA_INLINE { v[i] = _mm512_load_si512(from[i] + offset); });
         transpose_bytes(v);
         unroll<4>([&](auto part) PHONEBIT_LAMBDA_INLINE {
-          unroll<16>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+          unroll<16>([&](int i) PHONEBIT_LAMBDA_INLINE {
             const __m128i plane = _mm512_extracti32x4_epi32(v[i], part);
             if (is_half)
               _mm_storel_epi64((__m128i*)to, plane);
@@ -222,20 +222,20 @@ struct LimitComparison {
     V* to;
     V below;
 
-    template <int kAt>
-    PHONEBIT_INLINE void put(Index<kAt>, V digit) {
-      constexpr bool kIsSign = kAt == kDigits - 1;
-      V limit = tables->digit(at + kAt);
-      for (const LimitTable<V>* table = tables + 1; table != end; ++table) limit |= table->digit(at + kAt);
-      below = ternary<kIsSign ? 0xe8 : 0x8e>(digit, limit, below);
-      if constexpr (kIsSign) *to = below;
+    /// `i`: a constant.
+    PHONEBIT_INLINE void put(int i, V digit) {
+      V limit = tables->digit(at + i);
+      for (const LimitTable<V>* table = tables + 1; table != end; ++table) limit |= table->digit(at + i);
+      if (i == kDigits - 1)  // the sign
+        *to = ternary<0xe8>(digit, limit, below);
+      else
+        below = ternary<0x8e>(digit, limit, below);
     }
   };
   struct FirstNumber : Number {
     V* digits;
 
-    template <int kAt>
-    PHONEBIT_INLINE void put(Index<kAt> i, V digit) {
+    PHONEBIT_INLINE void put(int i, V digit) {
       digits[i] = digit;
       Number::put(i, digit);
     }

@@ -186,7 +186,7 @@ class TableMaker {
       bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const __m128i*)(cell + 2 * pitch)), 2);
       bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const __m128i*)(cell + 3 * pitch)), 3);
       bytes = _mm512_mask_mov_epi8(bytes, 1ull << kOffsetByte, _mm512_set1_epi8((char)kLookupOffset));
-      unroll<kPatternVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPatternVectors>([&](int i) PHONEBIT_LAMBDA_INLINE {
         _mm512_storeu_si512(to + i * kLanes, _mm512_permutexvar_epi8(pattern_[i], bytes));
       });
     }
@@ -216,19 +216,19 @@ PHONEBIT_NOINLINE void look_up(const __m512i* tables, size_t step, const int* pl
   for (int l = 0; l < count; l++) {
     const __m512i* const table = tables + places[l];
     __m512i number[kVectors];
-    unroll<kVectors>([&](auto v) PHONEBIT_LAMBDA_INLINE { number[v] = numbers[v * vector_step + l]; });
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int v) PHONEBIT_LAMBDA_INLINE { number[v] = numbers[v * vector_step + l]; });
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       __m512i words = table[p * step];
       // gcc would read the table once for each vector, and look everything up before it adds anything.
       asm volatile("" : "+v"(words));
-      unroll<kVectors>([&](auto v) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int v) PHONEBIT_LAMBDA_INLINE {
         sum[p][v] = _mm512_add_epi16(sum[p][v], _mm512_permutexvar_epi16(number[v], words));
         asm volatile("" : "+v"(sum[p][v]));
       });
     });
   }
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto v) PHONEBIT_LAMBDA_INLINE { sums[p * kVectors + v] = sum[p][v]; });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int v) PHONEBIT_LAMBDA_INLINE { sums[p * kVectors + v] = sum[p][v]; });
   });
 }
 
@@ -311,7 +311,7 @@ class LookupGroup {
       uint32_t* const bits = work_.sink.threshold_bits ? work_.sink.threshold_bits +
                                                              (int64_t)(pixel + p) * work_.pixel_words + first_
                                                        : nullptr;
-      unroll<kVectors>([&](auto v) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int v) PHONEBIT_LAMBDA_INLINE {
         IntVector sum[2] = {};
         for (int i = 0; i < segments; i++) {
           const __m512i words = sums[i][p * kVectors + v];
@@ -321,7 +321,7 @@ class LookupGroup {
         if (bits) {
           bits[v] = u8_threshold_bits(sum, limits + v * kTableWords);
         } else {
-          unroll<2>([&](auto half) PHONEBIT_LAMBDA_INLINE {
+          unroll<2>([&](int half) PHONEBIT_LAMBDA_INLINE {
             const int c = v * kTableWords + half * kLanes;
             store(values + p * kVectors * kTableWords + c,
                   u8_accumulator(sum[half], work_.constants.multiplier, limits + c));

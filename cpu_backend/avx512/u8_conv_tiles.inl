@@ -84,7 +84,7 @@ static inline void finish_tile(const U8Block& work, const PixelTile& tile) {
     const int multiplier = work.constants.multiplier;
     for (int p = 0; p < count; p++, sums += kChannelBlock) {
       const int32_t* base = row_limits + columns[p];
-      unroll<kTilesOfB>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      unroll<kTilesOfB>([&](int j) PHONEBIT_LAMBDA_INLINE {
         const IntVector sum = load<IntVector>(sums + j * kLanes);
         store(values + p * kChannelBlock + j * kLanes, u8_accumulator(sum, multiplier, base + j * kLanes));
       });
@@ -97,7 +97,7 @@ static inline void finish_tile(const U8Block& work, const PixelTile& tile) {
   uint16_t* to = whole ? (uint16_t*)work.bits_of(pixel) : (uint16_t*)bits;
   for (int p = 0; p < count; p++, sums += kChannelBlock, to += step) {
     const int32_t* limits = row_limits + columns[p];
-    unroll<kTilesOfB>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    unroll<kTilesOfB>([&](int j) PHONEBIT_LAMBDA_INLINE {
       to[j] = (uint16_t)u8_threshold_bits(load<IntVector>(sums + j * kLanes), limits + j * kLanes);
     });
   }

@@ -27,7 +27,7 @@ struct BitCounters {
 
   /// Adds 0 or 1 to every counter: a ripple of half adders.
   PHONEBIT_INLINE void add(uint64_t carry) {
-    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    for_each_plane<kPlanes>([&](int i) PHONEBIT_LAMBDA_INLINE {
       const uint64_t sum = planes[i] ^ carry;
       carry &= planes[i];
       planes[i] = sum;
@@ -55,7 +55,7 @@ struct BitLimits {
   }
   uint64_t below(const BitCounters<kPlanes>& counters) const {
     uint64_t less = 0;
-    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    for_each_plane<kPlanes>([&](int i) PHONEBIT_LAMBDA_INLINE {
       less = (~counters.planes[i] & planes[i]) | (~(counters.planes[i] ^ planes[i]) & less);
     });
     return less | always;
@@ -111,7 +111,7 @@ template <int kPlanes>
 static inline void expand_counts(const BitCounters<kPlanes>& counters, int taps, int channels, float* out) {
   for (int first = 0; first < channels; first += kLanes) {
     IntVector count = {};
-    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    for_each_plane<kPlanes>([&](int i) PHONEBIT_LAMBDA_INLINE {
       const uint32_t half = (uint32_t)(counters.planes[i] >> (first & 32));
       count += lanes_of_bits(half, first & 31) & (1 << i);
     });

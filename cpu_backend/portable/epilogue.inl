@@ -51,15 +51,15 @@ PHONEBIT_INLINE void store_planes(const Epilogue& epilogue, const FloatVector (&
   const float* row = epilogue.threshold + channel;
   for (int level = 1; level <= epilogue.level_count; level++, row += epilogue.level_stride) {
     FloatVector limits[kVectors];
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { limits[j] = load(row + j * kLanes); });
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { limits[j] = load(row + j * kLanes); });
     uint64_t reached[kPixels];
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { reached[p] = greater_equal_bits(tile[p], limits); });
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { reached[p] = greater_equal_bits(tile[p], limits); });
     for (int b = 0; b < epilogue.plane_count && level % (1 << b) == 0; b++)
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { planes[b][p] ^= reached[p]; });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { planes[b][p] ^= reached[p]; });
   }
   for (int b = 0; b < epilogue.plane_count; b++) {
     uint32_t* to = epilogue.planes[b] + pixel * epilogue.pixel_words + channel / 32;
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       __builtin_memcpy(to + p * epilogue.pixel_words, &planes[b][p], kVectors * kLanes / 8);
     });
   }
@@ -87,21 +87,21 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   };
   FloatVector tile[kPixels][kVectors];
   const auto each = [&](const auto& body) PHONEBIT_LAMBDA_INLINE {
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { body(p, j); });
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { body(p, j); });
     });
   };
-  each([&](auto p, auto j)
+  each([&](int p, int j)
            PHONEBIT_LAMBDA_INLINE { tile[p][j] = fetch(from.v + p * from.stride + j * kLanes); });
 
   for (int s = 0; s < epilogue.step_count; s++) {
     const EpilogueStep& step = epilogue.steps[s];
     switch (step.kind) {
       case StepKind::kScaleBias:
-        unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+        unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
           const FloatVector scale = fetch(step.a + channel + j * kLanes),
                             bias = fetch(step.b + channel + j * kLanes);
-          unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+          unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
             const FloatVector scaled = tile[p][j] * scale;
             tile[p][j] = scaled + bias;
           });
@@ -109,38 +109,38 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         break;
       case StepKind::kAdd: {
         const float* tensor = step.tensor + pixel * step.tensor_pixel_stride + channel;
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE {
           tile[p][j] += fetch(tensor + p * step.tensor_pixel_stride + j * kLanes);
         });
         break;
       }
       case StepKind::kMultiply: {
         const float* tensor = step.tensor + pixel * step.tensor_pixel_stride + channel;
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE {
           tile[p][j] *= fetch(tensor + p * step.tensor_pixel_stride + j * kLanes);
         });
         break;
       }
       case StepKind::kClamp: {
         const FloatVector low = broadcast(step.low), high = broadcast(step.high);
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = maximum(tile[p][j], low); });
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = maximum(tile[p][j], low); });
         if (step.low <= step.high && step.high == __builtin_inff())
           break;  // ReLU: nothing is above, or a NaN
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = minimum(tile[p][j], high); });
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = minimum(tile[p][j], high); });
         break;
       }
       case StepKind::kPrelu: {
         const float* slope = step.a + pixel * step.slope_pixel_stride + channel;
         if (step.b) {
           const float* above = step.b + pixel * step.slope_pixel_stride + channel;
-          each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          each([&](int p, int j) PHONEBIT_LAMBDA_INLINE {
             const int64_t at = p * step.slope_pixel_stride + j * kLanes;
             const FloatVector low = fetch(slope + at), high = fetch(above + at);
             tile[p][j] *= tile[p][j] >= FloatVector{} ? high : low;
           });
           break;
         }
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE {
           const FloatVector scaled = tile[p][j] * fetch(slope + p * step.slope_pixel_stride + j * kLanes);
           tile[p][j] = tile[p][j] >= FloatVector{} ? tile[p][j] : scaled;
         });
@@ -148,15 +148,15 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
       }
       case StepKind::kCount: {
         FloatVector results[kPixels][kVectors];
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { results[p][j] = tile[p][j]; });
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE { results[p][j] = tile[p][j]; });
         count_reached(results[0], kPixels, kVectors, step, channel, kPartial ? valid : kLanes);
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = results[p][j]; });
+        each([&](int p, int j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = results[p][j]; });
       } break;
 #define PHONEBIT_FUNCTION(number, kind, ...) case StepKind::kind:
 #define PHONEBIT_OTHER(...)
         PHONEBIT_STEPS(PHONEBIT_OTHER, PHONEBIT_FUNCTION) {
           const auto function = function_of(step.kind);
-          each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = function(tile[p][j]); });
+          each([&](int p, int j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = function(tile[p][j]); });
           break;
         }
 #undef PHONEBIT_FUNCTION
@@ -168,7 +168,7 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
     const int64_t pixel_channels =
         epilogue.pixel_channels;  // stores could change what is read through a pointer
     float* value = epilogue.value + pixel * pixel_channels + channel;
-    each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+    each([&](int p, int j) PHONEBIT_LAMBDA_INLINE {
       float* to = value + p * pixel_channels + j * kLanes;
       if constexpr (kPartial) {
         store_partial(to, tile[p][j], valid);
@@ -180,9 +180,9 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   if constexpr (kVectors * kLanes >= 32) {
     if (epilogue.plane_count) {
       if constexpr (kSmallCode) {
-        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
           FloatVector results[1][kVectors];
-          unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { results[0][j] = tile[p][j]; });
+          unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { results[0][j] = tile[p][j]; });
           store_pixel_planes(epilogue, results, pixel + p, channel);
         });
       } else {
@@ -193,11 +193,11 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   if (epilogue.bits) {
     FloatVector threshold[kVectors] = {};
     if (epilogue.threshold) {
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
         threshold[j] = fetch(epilogue.threshold + channel + j * kLanes);
       });
     }
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { bits[p] = greater_equal_bits(tile[p], threshold); });
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { bits[p] = greater_equal_bits(tile[p], threshold); });
   }
 }
 
@@ -211,7 +211,7 @@ PHONEBIT_INLINE void epilogue_pixels(const Epilogue& epilogue, const TileSource&
   if (!epilogue.bits) return;
   const int pixel_words = epilogue.pixel_words;
   uint32_t* to = epilogue.bits + pixel * pixel_words + channel / 32;
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
     if constexpr (kVectors * kLanes >= 32) {
       __builtin_memcpy(to + p * pixel_words, &bits[p], kVectors * kLanes / 8);
     } else {

@@ -49,25 +49,25 @@ PHONEBIT_INLINE void add_to_tile(const RunGeometry& runs, const Segment& segment
                                  const float* const* pixels, float* sums, bool from_zero) {
   FloatVector sum[kPixels][kVectors] = {};
   if (!from_zero) {
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       unroll<kVectors>(
-          [&](auto j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = load(sums + p * kChannelBlock + j * kLanes); });
+          [&](int j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = load(sums + p * kChannelBlock + j * kLanes); });
     });
   }
   const Weight* weights = (const Weight*)slice;
   const float* from[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   for (int run = segment.run_begin; run < segment.run_end; run++) {
     const size_t begin = runs.offset(run) + segment.first, end = begin + segment.length;
 #pragma GCC unroll 2
     for (size_t i = begin; i < end; i++) {
       FloatVector weight[kVectors];
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { weight[j] = load_floats(weights + j * kLanes); });
+      unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { weight[j] = load_floats(weights + j * kLanes); });
       if constexpr (kPixels == 1) ask_ahead<kVectors * kLanes * sizeof(Weight)>(weights);
       weights += kVectors * kLanes;
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
         const FloatVector x = broadcast(from[p][i]);
-        unroll<kVectors>([&](auto j)
+        unroll<kVectors>([&](int j)
                              PHONEBIT_LAMBDA_INLINE { sum[p][j] = multiply_add(x, weight[j], sum[p][j]); });
       });
     }
@@ -75,8 +75,8 @@ PHONEBIT_INLINE void add_to_tile(const RunGeometry& runs, const Segment& segment
   if constexpr (kFinishesTiles) {
     if (segment.finish) return finish_tile(*segment.finish, sum);
   }
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto j)
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j)
                          PHONEBIT_LAMBDA_INLINE { store(sums + p * kChannelBlock + j * kLanes, sum[p][j]); });
   });
 }

@@ -35,32 +35,32 @@ PHONEBIT_INLINE void finish_tile(const TileFinish& finish, FloatVector (&sum)[kP
   const auto each = [&](auto* tensor, int64_t pixel_step, const auto& body) PHONEBIT_LAMBDA_INLINE {
     auto* const first = tensor + at.first * pixel_step + at.channel;
     auto* const last = tensor + at.last * pixel_step + at.channel;
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       auto* const row = p + 1 < kPixels ? first + p * pixel_step : last;
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { body(p, j, row + j * kLanes); });
+      unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { body(p, j, row + j * kLanes); });
     });
   };
   for (int s = 0; s < epilogue.step_count; s++) {
     const EpilogueStep& step = epilogue.steps[s];
     if (step.kind == StepKind::kAdd) {
       each(step.tensor, step.tensor_pixel_stride,
-           [&](auto p, auto j, const float* x) PHONEBIT_LAMBDA_INLINE { sum[p][j] += load(x); });
+           [&](int p, int j, const float* x) PHONEBIT_LAMBDA_INLINE { sum[p][j] += load(x); });
       continue;
     }
     const bool is_limit = step.kind == StepKind::kClamp;
     const bool has_high = !(step.low <= step.high && step.high == __builtin_inff());
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
       if (is_limit) {
-        unroll<kPixels>([&](auto p)
+        unroll<kPixels>([&](int p)
                             PHONEBIT_LAMBDA_INLINE { sum[p][j] = maximum(sum[p][j], broadcast(step.low)); });
         if (!has_high) return;
-        unroll<kPixels>([&](auto p)
+        unroll<kPixels>([&](int p)
                             PHONEBIT_LAMBDA_INLINE { sum[p][j] = minimum(sum[p][j], broadcast(step.high)); });
         return;
       }
       const FloatVector scale = load(step.a + at.channel + j * kLanes),
                         bias = load(step.b + at.channel + j * kLanes);
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
         const FloatVector scaled = sum[p][j] * scale;
         sum[p][j] = scaled + bias;
       });
@@ -71,14 +71,14 @@ PHONEBIT_INLINE void finish_tile(const TileFinish& finish, FloatVector (&sum)[kP
   const float* const thresholds = epilogue.threshold;
   if (epilogue.value)
     each(epilogue.value, epilogue.pixel_channels,
-         [&](auto p, auto j, float* to) PHONEBIT_LAMBDA_INLINE { store(to, sum[p][j]); });
+         [&](int p, int j, float* to) PHONEBIT_LAMBDA_INLINE { store(to, sum[p][j]); });
   if (!bits) return;
   FloatVector threshold[kVectors] = {};
   if (thresholds)
     unroll<kVectors>(
-        [&](auto j) PHONEBIT_LAMBDA_INLINE { threshold[j] = load(thresholds + at.channel + j * kLanes); });
+        [&](int j) PHONEBIT_LAMBDA_INLINE { threshold[j] = load(thresholds + at.channel + j * kLanes); });
   // Little-endian: a slice's bits are bytes of a word.
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
     const int64_t pixel = p + 1 < kPixels ? at.first + p : at.last;
     const uint64_t reached = greater_equal_bits(sum[p], threshold);
     __builtin_memcpy((char*)(bits + pixel * pixel_words) + at.channel / 8, &reached, kVectors * kLanes / 8);

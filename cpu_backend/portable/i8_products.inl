@@ -18,9 +18,9 @@ struct ByteTileSums {
 
   /// The sums begin with a number for each channel instead of 0.
   PHONEBIT_INLINE void start(const int32_t* numbers) {
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
       const IntVector number = load<IntVector>(numbers + j * kLanes);
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { sums[p][j] = {number}; });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { sums[p][j] = {number}; });
     });
   }
 
@@ -32,15 +32,15 @@ struct ByteTileSums {
     for (size_t i = begin; i < end; i += kGroupTaps) {
       if constexpr (kPixels == 4 && kVectors == 2) PHONEBIT_MCA_MARKER("begin byte_products 128 MAC");
       GroupWeights weight[kVectors];
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
         weight[j] = load_group_weights(weights + j * kLanes * kGroupTaps);
       });
       if constexpr (kPixels == 1) ask_ahead < kGroupBytes<64 ? 64 : kGroupBytes>(weights);
       weights += step;
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
         int32_t inputs;  // not aligned
         __builtin_memcpy(&inputs, from[p] + i, sizeof inputs);
-        unroll<kVectors>([&](auto j)
+        unroll<kVectors>([&](int j)
                              PHONEBIT_LAMBDA_INLINE { add_group_products(sums[p][j], weight[j], inputs); });
       });
       if constexpr (kPixels == 4 && kVectors == 2) PHONEBIT_MCA_MARKER("end byte_products");

@@ -89,13 +89,13 @@ static void bit_planes(const float* input, int pixel_begin, int pixel_end, int c
       }
       IntVector whole[kVectors];
       FloatVector one[kVectors], bits[kVectors];
-      unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](int i) PHONEBIT_LAMBDA_INLINE {
         const FloatVector v = minimum(maximum(load(word + i * kLanes), FloatVector{}), broadcast(255.0f));
         whole[i] = __builtin_convertvector(v, IntVector);
         one[i] = broadcast(1.0f);
       });
       for (int plane = 0; plane < planes; plane++) {
-        unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+        unroll<kVectors>([&](int i) PHONEBIT_LAMBDA_INLINE {
           bits[i] = __builtin_convertvector(whole[i] & (1 << plane), FloatVector);
         });
         outputs[plane][pixel * words(channels) + c / 32] = (uint32_t)greater_equal_bits(bits, one);

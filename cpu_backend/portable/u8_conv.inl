@@ -43,7 +43,7 @@ PHONEBIT_RARE static size_t u8_limits_bytes(const ConvShape& s) {
 template <int kVectors>
 PHONEBIT_INLINE uint32_t u8_threshold_bits(const IntVector (&sums)[kVectors], const int32_t* limits) {
   IntVector limit[kVectors];
-  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { limit[j] = load<IntVector>(limits + j * kLanes); });
+  unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { limit[j] = load<IntVector>(limits + j * kLanes); });
   return (uint32_t)greater_equal_bits(sums, limit);
 }
 

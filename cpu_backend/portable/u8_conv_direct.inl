@@ -21,9 +21,9 @@ template <int kVectors>
     U8Sums<kVectors> part;
     u8_part<kVectors>(tile, channel, begin, left < kU8FlushGroups ? tile.groups : begin + kU8FlushGroups,
                       part);
-    unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kU8Pixels<kVectors>>([&](int p) PHONEBIT_LAMBDA_INLINE {
       unroll<kVectors>(
-          [&](auto j) PHONEBIT_LAMBDA_INLINE { sums[p][j] = begin ? sums[p][j] + part[p][j] : part[p][j]; });
+          [&](int j) PHONEBIT_LAMBDA_INLINE { sums[p][j] = begin ? sums[p][j] + part[p][j] : part[p][j]; });
     });
   }
 }
@@ -41,11 +41,11 @@ PHONEBIT_INLINE void u8_tile(const U8Tile& tile, int channels, const Finish& fin
     const bool whole = tile.count == kU8Pixels<kVectors>;
     if constexpr (kU8SpecialTiles<kVectors>) {
       if (whole) {
-        unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE { finish(p, channel, sums[p]); });
+        unroll<kU8Pixels<kVectors>>([&](int p) PHONEBIT_LAMBDA_INLINE { finish(p, channel, sums[p]); });
         return;
       }
     }
-    unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kU8Pixels<kVectors>>([&](int p) PHONEBIT_LAMBDA_INLINE {
       if (whole || p < tile.count) finish(p, channel, sums[p]);
     });
   };
@@ -89,7 +89,7 @@ PHONEBIT_INLINE void put_bits(const IntVector (&sums)[kVectors], const int32_t* 
     to[first / 32] = (first % 32 == 0 ? 0 : to[first / 32]) | part << first % 32;
     return;
   }
-  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+  unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
     const int channel = first + j * kLanes;
     const uint32_t bits = u8_threshold_bits(sums[j], limits + channel);
     if (channel % 32 == 0) {
@@ -112,12 +112,12 @@ PHONEBIT_INLINE void direct_threshold(const U8Block& work, const U8Tile& tile, i
     // Most tiles: no pixel needs limits of its own.
     if (columns[0] == columns[tile.count - 1]) {
       const int32_t* const alike = limits + columns[0];
-      const auto finish = [=](auto p, int first, const IntVector(&sums)[kVectors])
+      const auto finish = [=](int p, int first, const IntVector(&sums)[kVectors])
                               PHONEBIT_LAMBDA_INLINE { put_bits(sums, alike, first, out + p * step); };
       return u8_tile<kVectors>(tile, work.channels, finish);
     }
   }
-  const auto finish = [&](auto p, int first, const IntVector(&sums)[kVectors]) PHONEBIT_LAMBDA_INLINE {
+  const auto finish = [&](int p, int first, const IntVector(&sums)[kVectors]) PHONEBIT_LAMBDA_INLINE {
     put_bits(sums, limits + columns[p], first, out + p * step);
   };
   u8_tile<kVectors>(tile, work.channels, finish);
@@ -126,10 +126,10 @@ PHONEBIT_INLINE void direct_threshold(const U8Block& work, const U8Tile& tile, i
 template <int kVectors>
 PHONEBIT_INLINE void direct_epilogue(const U8Block& work, const U8Tile& tile, int y, int x) {
   alignas(64) float values[kU8Pixels<kVectors> * kChannelBlock];
-  const auto finish = [&](auto p, int first, const IntVector(&sums)[kVectors]) PHONEBIT_LAMBDA_INLINE {
+  const auto finish = [&](int p, int first, const IntVector(&sums)[kVectors]) PHONEBIT_LAMBDA_INLINE {
     const int32_t* const bases = work.limits_of(y, x + p) + first;
     float* const to = values + p * kChannelBlock + first;
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
       store(to + j * kLanes, u8_accumulator(sums[j], work.constants.multiplier, bases + j * kLanes));
     });
   };

@@ -54,7 +54,7 @@ PHONEBIT_INLINE IntVector positive_sum(const uint32_t (*planes)[8], const uint32
   IntVector sum = {};
   for (int word = 0; word < count; word++) {
     const WordVector filter = load<WordVector>(filters + (size_t)word * kChannelBlock);
-    unroll<8>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    unroll<8>([&](int i) PHONEBIT_LAMBDA_INLINE {
       sum += count_ones((WordVector{} + planes[word][i]) & filter) << (int)i;
     });
   }

@@ -20,12 +20,12 @@ template <int kVectors>
 PHONEBIT_NOINLINE void u8_part(const U8Tile& tile, int channel, int begin, int end, U8Sums<kVectors>& sums) {
   constexpr int kPixels = kU8Pixels<kVectors>;
   const uint8_t* windows[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.window + p * tile.pixel_bytes; });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.window + p * tile.pixel_bytes; });
   const int8_t* weights = (const int8_t*)tile.weights + ((size_t)begin * kChannelBlock + channel) * kTapGroup;
   DotTile<kPixels, kVectors> dots;
   const int taps = end * kTapGroup < tile.taps ? end * kTapGroup : tile.taps;
   dots.add_run(windows, (size_t)begin * kTapGroup, (size_t)taps, weights, kChannelBlock * kTapGroup);
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { sums[p][j] = dots.whole(p, j); });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE { sums[p][j] = dots.whole(p, j); });
   });
 }

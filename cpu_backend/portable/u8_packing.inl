@@ -134,7 +134,7 @@ typedef uint32_t QuadVector __attribute__((vector_size(16)));
 /// Columns of RGB from four kernel rows: twelve bytes each, at the front of out[column].
 PHONEBIT_INLINE void transpose_rgb(const uint8_t* const* rows, size_t offset, ByteVector (&out)[4]) {
   QuadVector row[4];
-  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+  unroll<4>([&](int i) PHONEBIT_LAMBDA_INLINE {
     const ByteVector rgb = rows[i] ? load<ByteVector>(rows[i] + offset) : ByteVector{};
     row[i] =
         (QuadVector)__builtin_shufflevector(rgb, rgb, 0, 1, 2, 15, 3, 4, 5, 15, 6, 7, 8, 15, 9, 10, 11, 15);
@@ -147,7 +147,7 @@ PHONEBIT_INLINE void transpose_rgb(const uint8_t* const* rows, size_t offset, By
                                 __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
                                 __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
                                 __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-  unroll<4>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+  unroll<4>([&](int i) PHONEBIT_LAMBDA_INLINE {
     const ByteVector v = (ByteVector)column[i];
     out[i] = __builtin_shufflevector(v, v, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
   });
@@ -158,9 +158,9 @@ template <int kQuads>
 PHONEBIT_INLINE void unroll_four_columns(const uint8_t* const* rows, size_t offset, size_t column_bytes,
                                          uint8_t* out) {
   ByteVector columns[kQuads][4];
-  unroll<kQuads>([&](auto q) PHONEBIT_LAMBDA_INLINE { transpose_rgb(rows + 4 * q, offset, columns[q]); });
-  unroll<4>([&](auto c) PHONEBIT_LAMBDA_INLINE {
-    unroll<kQuads>([&](auto q)
+  unroll<kQuads>([&](int q) PHONEBIT_LAMBDA_INLINE { transpose_rgb(rows + 4 * q, offset, columns[q]); });
+  unroll<4>([&](int c) PHONEBIT_LAMBDA_INLINE {
+    unroll<kQuads>([&](int q)
                        PHONEBIT_LAMBDA_INLINE { store(out + c * column_bytes + 12 * q, columns[q][c]); });
   });
 }

@@ -21,7 +21,7 @@ PHONEBIT_INLINE void u8_part(const U8Tile& tile, int channel, int begin, int end
   U8VectorSum sum[kPixels][kVectors] = {};
   [[maybe_unused]] U8VectorSum total[kPixels] = {};
   const uint8_t* windows[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.window + p * tile.pixel_bytes; });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.window + p * tile.pixel_bytes; });
   const uint32_t* weights = (const uint32_t*)tile.weights + channel + (size_t)begin * kChannelBlock;
   // The last group may reach beyond the window, where only the filters' masks are 0.
   [[maybe_unused]] const uint32_t last_taps = ~0u >> 8 * (tile.groups * kTapGroup - tile.taps);
@@ -30,21 +30,21 @@ PHONEBIT_INLINE void u8_part(const U8Tile& tile, int channel, int begin, int end
     if constexpr (kPixels == 3 && kVectors == 4) PHONEBIT_MCA_MARKER("begin byte_masks 192 MAC");
     [[maybe_unused]] const WordVector real_taps = WordVector{} + (g == tile.groups - 1 ? last_taps : ~0u);
     WordVector weight[kVectors];
-    unroll<kVectors>([&](auto j)
+    unroll<kVectors>([&](int j)
                          PHONEBIT_LAMBDA_INLINE { weight[j] = load<WordVector>(weights + j * kLanes); });
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
       uint32_t taps;
       __builtin_memcpy(&taps, windows[p] + g * kTapGroup, sizeof taps);
       const WordVector x = WordVector{} + taps;
-      unroll<kVectors>([&](auto j)
+      unroll<kVectors>([&](int j)
                            PHONEBIT_LAMBDA_INLINE { sum[p][j] = add_products(sum[p][j], x, weight[j]); });
       if constexpr (kU8Negative == 0) total[p] = add_products(total[p], x, real_taps);
     });
     weights += kChannelBlock;
     if constexpr (kPixels == 3 && kVectors == 4) PHONEBIT_MCA_MARKER("end byte_masks");
   } while (++g < end);
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int j) PHONEBIT_LAMBDA_INLINE {
       sums[p][j] = whole_sums(sum[p][j]);
       if constexpr (kU8Negative == 0) sums[p][j] = 2 * sums[p][j] - whole_sums(total[p]);
     });

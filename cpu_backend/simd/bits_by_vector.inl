@@ -7,7 +7,7 @@
 template <class Vector, int kVectors>
 PHONEBIT_INLINE uint64_t greater_equal_bits(const Vector (&v)[kVectors], const Vector (&t)[kVectors]) {
   uint64_t bits = 0;
-  unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+  unroll<kVectors>([&](int i) PHONEBIT_LAMBDA_INLINE {
     bits |= (uint64_t)greater_equal_bits(v[i], t[i]) << (kLanes * i);
   });
   return bits;

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <utility>
+
 #define PHONEBIT_INLINE inline __attribute__((always_inline))
 // Lambdas that index register tiles: the tile stays in registers only if every access is inlined.
 #define PHONEBIT_LAMBDA_INLINE __attribute__((always_inline))

@@ -26,13 +26,16 @@ struct Index {
 };
 
 /// body(0), body(1) … body(kCount - 1) as straight code. Arrays indexed by it become registers in the first
-/// optimisation passes of gcc and clang, which a rolled loop does not guarantee.
-template <int kCount, int kIndex = 0, class Body>
+/// optimisation passes of gcc and clang, which a rolled loop does not guarantee. A body that takes an int is compiled
+/// once, and one that takes auto kCount times: that is for constant expressions, and where gcc or clang makes better
+/// code of it.
+template <class Body, int... kIndex>
+PHONEBIT_INLINE void unroll_each(const Body& body, std::integer_sequence<int, kIndex...>) {
+  (body(Index<kIndex>{}), ...);
+}
+template <int kCount, class Body>
 PHONEBIT_INLINE void unroll(const Body& body) {
-  if constexpr (kIndex < kCount) {
-    body(Index<kIndex>{});
-    unroll<kCount, kIndex + 1>(body);
-  }
+  unroll_each(body, std::make_integer_sequence<int, kCount>{});
 }
 
 template <class Vector = FloatVector, class Element>
