@@ -28,7 +28,7 @@ from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.records import PAPER, TITLES, Record, provenance, read_results, run_context
-from phonebit.devices.opencl import opencl_devices, opencl_error
+from phonebit.devices.gpus import gpu_devices, gpu_error
 
 
 def sizes_and_accuracy(document: Record) -> str:
@@ -99,8 +99,8 @@ def measured(name: str, options: argparse.Namespace) -> tuple[str, str]:
     command, smoke, render = PARTS[name]
     if options.smoke and smoke is None:
         return "left out by --smoke", ""
-    if name.endswith("-gpu") and not opencl_devices():
-        return f"no OpenCL device: {opencl_error()}", ""
+    if name.endswith("-gpu") and not gpu_devices():
+        return f"no OpenCL device: {gpu_error()}", ""
     places = {"WORK": str(options.work), "PEERS": options.peers_python,
               "TENSORFLOW": options.tensorflow_python}  # fmt: skip
     results = options.work / f"{name}.json"

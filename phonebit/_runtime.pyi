@@ -36,7 +36,7 @@ class LayerInfo:
     @property
     def outputs(self) -> list[str]: ...
 
-class OpenClDevice:
+class GpuDevice:
     @property
     def index(self) -> int: ...
     @property
@@ -279,8 +279,8 @@ def use_opencl_library(path: str) -> None: ...
 def prepare_image(  # fields of images/image.h; a rule of Network.preprocessing
     image: dict[str, Any], rule: dict[str, Any], dtype: str, shape: tuple[int, int, int]
 ) -> tuple[NDArray[Any], tuple[int, int, int, int]]: ...  # where it lies: width, height, left, top
-def opencl_devices() -> list[OpenClDevice]: ...
-def opencl_error() -> str: ...  # why there is no OpenCL; empty where there is
-def opencl_self_test(
+def gpu_devices() -> list[GpuDevice]: ...
+def gpu_error() -> str: ...  # why there is no OpenCL; empty where there is
+def gpu_self_test(
     device: str | GpuHandles, cache_directory: str = "", again: bool = False
 ) -> list[tuple[str, str, bool, str]]: ...  # op, choice, passed, detail

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from phonebit.devices.opencl import opencl_devices, opencl_error
+from phonebit.devices.gpus import gpu_devices, gpu_error
 from phonebit.planner.measure import engines, measuring
 from support.opencl_device import FAULT, UNOPTIMIZED
 from support.opencl_library import mapping_library, take_mapping_faults, use_mapping_library
@@ -84,9 +84,9 @@ def pytest_collection_finish() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Why tests of OpenCL were skipped: each fault of the driver, or that there is no device."""
-    if not opencl_devices():
+    if not gpu_devices():
         terminalreporter.section("tests of OpenCL skipped")
-        terminalreporter.write_line(opencl_error())
+        terminalreporter.write_line(gpu_error())
     reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
     faults = [reason.removeprefix("Skipped: ") for reason in reasons if FAULT in reason]
     if faults:

@@ -124,9 +124,9 @@ def core_list(text: str) -> Iterator[int]:
 
 def pocl_device() -> str:
     """PoCL's name among OpenCL's devices, "gpu:0" where there is no other."""
-    from phonebit.devices.opencl import opencl_devices
+    from phonebit.devices.gpus import gpu_devices
 
-    devices = opencl_devices()
+    devices = gpu_devices()
     for device in devices:
         if device.platform == "Portable Computing Language":
             return f"gpu:{device.index}"

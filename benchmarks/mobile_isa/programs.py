@@ -12,8 +12,8 @@ from typing import Final
 from benchmarks.coexec.testbed import pocl_device
 from benchmarks.layer_shapes import temporary_file
 from phonebit.bnn_kernels.sources import tunables
+from phonebit.devices.gpus import gpu_device, gpu_runtime
 from phonebit.devices.kernel_choice import KernelChoice
-from phonebit.devices.opencl import opencl_device, opencl_runtime
 from phonebit.devices.tuning_store import cache_folder
 from phonebit.errors import DeviceError
 from phonebit.planner.measure.sampled_files import layer_index
@@ -53,10 +53,10 @@ def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
     They are made for PoCL: a choice's programs are the same on all devices.
     """
     name = pocl_device()
-    pocl = opencl_device(name)
+    pocl = gpu_device(name)
     wanted = " ".join([choice.kernel, *(f"{key}={value}" for key, value in choice.parameters)])
     with temporary_file(layer) as path:
-        network = opencl_runtime().Network(
+        network = gpu_runtime().Network(
             str(path),
             device=name,
             precision="f16" if choice.kernel in INEXACT else "exact",

@@ -12,7 +12,7 @@ from rich.table import Table
 from phonebit.cli.console import output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.compiled import load_runtime
-from phonebit.devices.opencl import first_real_gpu, opencl_devices, opencl_error
+from phonebit.devices.gpus import first_real_gpu, gpu_devices, gpu_error
 from phonebit.devices.runtime import (
     forced_isa,
     instruction_sets,
@@ -51,7 +51,7 @@ def machine() -> dict[str, Any]:
     from phonebit.energy import discover
 
     known = instruction_sets()
-    found = opencl_devices()
+    found = gpu_devices()
     gpu = first_real_gpu(found)
     folder = cache_folder()
     return {
@@ -63,14 +63,14 @@ def machine() -> dict[str, Any]:
         "forced_by_environment": forced_isa(),
         "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
         "opencl": [_describe(device) for device in found],
-        "opencl_error": opencl_error(),
+        "opencl_error": gpu_error(),
         "energy": [finding.to_dict() for finding in discover()],
         "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
     }
 
 
-def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:
+def _describe(device: _runtime.GpuDevice) -> dict[str, Any]:
     facts = {name: getattr(device, name) for name in _FACTS}
     return {"device": f"gpu:{device.index}", **facts}
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from phonebit.cli.console import CommandGroup, output, print_json
-from phonebit.cli.options import JsonOption, OpenClDeviceOption, PrecisionOption
+from phonebit.cli.options import GpuDeviceOption, JsonOption, PrecisionOption
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
@@ -54,7 +54,7 @@ kernels.add(list_kernels, "list")
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     layer: Annotated[str, typer.Argument(metavar="LAYER", help="A layer's name or number.")],
-    device: OpenClDeviceOption = "gpu",
+    device: GpuDeviceOption = "gpu",
     precision: PrecisionOption = "exact",
     as_json: JsonOption = False,
 ) -> None:
@@ -64,10 +64,10 @@ def show(
     layer is defined. `| cpp -P` also resolves conditions and macros.
     """
     from phonebit.bnn_kernels.sources import with_comments
-    from phonebit.devices.target import find_opencl_target
+    from phonebit.devices.target import find_gpu_target
     from phonebit.network import Network
 
-    find_opencl_target(device, "showing a layer's kernels")
+    find_gpu_target(device, "showing a layer's kernels")
     network = Network.load(file, device=device, precision=precision)
     index = _index([info.name for info in network.layers], layer)
     programs = [

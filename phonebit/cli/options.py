@@ -39,7 +39,7 @@ DeviceOption = Annotated[
         help="auto, cpu, cpu:ISA, gpu, gpu:N, or gpu+cpu (co-execution); see `devices`.",
     ),
 ]
-OpenClDeviceOption = Annotated[
+GpuDeviceOption = Annotated[
     str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N; see `devices`.")
 ]
 PairOption = Annotated[

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
-from phonebit.cli.options import JsonOption, OpenClDeviceOption
-from phonebit.devices.opencl import opencl_runtime
-from phonebit.devices.target import find_opencl_target
+from phonebit.cli.options import GpuDeviceOption, JsonOption
+from phonebit.devices.gpus import gpu_runtime
+from phonebit.devices.target import find_gpu_target
 from phonebit.devices.tuning_store import cache_folder
 from phonebit.display import escape_markup as escape
 
@@ -35,7 +35,7 @@ class KernelTest:
 
 
 def selftest(
-    device: OpenClDeviceOption = "gpu",
+    device: GpuDeviceOption = "gpu",
     again: Annotated[
         bool, typer.Option("--again", help="Repeat tests that have a stored result.")
     ] = False,
@@ -46,9 +46,9 @@ def selftest(
     A failing variant is not used; the next one runs in its place.
     Exit code 0: all passed, 1: one failed, 2: no such device.
     """
-    target = find_opencl_target(device, "the self-test")
+    target = find_gpu_target(device, "the self-test")
     with progress("testing kernels", None, quiet=as_json):
-        rows = opencl_runtime().opencl_self_test(target.device, str(cache_folder() or ""), again)
+        rows = gpu_runtime().gpu_self_test(target.device, str(cache_folder() or ""), again)
     tests = [KernelTest(*row) for row in rows]
     failed = sum(not test.passed for test in tests)
     if as_json:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import JsonOption, OpenClDeviceOption, PrecisionOption
+from phonebit.cli.options import GpuDeviceOption, JsonOption, PrecisionOption
 from phonebit.devices.tuning import LayerTuning, Level, TuningReport
 from phonebit.devices.tuning import tune as tune_file
 from phonebit.display import escape_markup as escape
@@ -36,7 +36,7 @@ BatchOption = Annotated[
 
 def tune(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
-    device: OpenClDeviceOption = "gpu",
+    device: GpuDeviceOption = "gpu",
     level: LevelOption = "normal",
     batch: BatchOption = None,
     precision: PrecisionOption = "exact",

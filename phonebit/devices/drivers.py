@@ -16,7 +16,7 @@ _X86 = re.compile(r"PoCL .*x86_64.*-generic$")
 compile for "generic", which is a name on other architectures only."""
 
 
-def obstacle(device: _runtime.OpenClDevice) -> str:
+def obstacle(device: _runtime.GpuDevice) -> str:
     """Why no kernel can be compiled for a device, and what to do; "" if nothing is known."""
     if "PoCL" not in device.version:
         return ""

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from phonebit.devices.opencl import opencl_device
+from phonebit.devices.gpus import gpu_device
 from phonebit.devices.runtime import usable_cores
 from phonebit.devices.target import find_target
 
@@ -53,7 +53,7 @@ def opencl_context(device: str) -> dict[str, Any]:
     target = find_target(device)
     if not target.is_opencl:
         return {}
-    found = opencl_device(str(target.device).partition("+")[0])
+    found = gpu_device(str(target.device).partition("+")[0])
     # "... PoCL HSTR: pthread-x86_64-unknown-linux-gnu-icelake-client": the processor follows the
     # triple, and its name may have hyphens.
     pocl_target = re.search(r"PoCL .*-linux-\w+-([\w-]+)$", found.version)

@@ -15,7 +15,7 @@ def preset_lines(preset: Kernels, device_key: str) -> str:
 
     Args:
         preset: the name of a ``.table`` file.
-        device_key: from ``phonebit.devices.opencl.device_key``.
+        device_key: from ``phonebit.devices.gpus.device_key``.
     """
     name = re.sub(r"[#\x00- ]", "_", device_key.partition(" | ")[0])  # as tables write names
     lines = []

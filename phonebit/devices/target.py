@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from phonebit.devices.opencl import (
+from phonebit.devices.gpus import (
     borrow,
     device_key,
     first_real_gpu,
+    gpu_device,
+    gpu_devices,
     is_pyopencl_object,
-    opencl_device,
-    opencl_devices,
 )
 from phonebit.devices.runtime import checked_cpu
 from phonebit.errors import DeviceError
@@ -73,16 +73,16 @@ def find_target(device: DeviceLike) -> Target:
             got=type(device).__name__,
         )
     if device == "auto":
-        found = first_real_gpu(opencl_devices())
-        return Target("cpu") if found is None else _opencl_target(found)
+        found = first_real_gpu(gpu_devices())
+        return Target("cpu") if found is None else _gpu_target(found)
     if device == "gpu" or device.startswith(("gpu:", "gpu+")):
         gpu, plus, cpu = device.partition("+")
-        target = _opencl_target(opencl_device(gpu))
+        target = _gpu_target(gpu_device(gpu))
         return replace(target, device=f"{target.device}+{checked_cpu(cpu)}") if plus else target
     return Target(checked_cpu(device))
 
 
-def find_opencl_target(device: DeviceLike, purpose: str) -> Target:
+def find_gpu_target(device: DeviceLike, purpose: str) -> Target:
     """The same, for what exists on OpenCL devices only.
 
     Args:
@@ -105,5 +105,5 @@ def find_opencl_target(device: DeviceLike, purpose: str) -> Target:
     return target
 
 
-def _opencl_target(device: _runtime.OpenClDevice) -> Target:
+def _gpu_target(device: _runtime.GpuDevice) -> Target:
     return Target(f"gpu:{device.index}", key=device_key(device))

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.devices.loading import EngineOptions, Precision, open_engine
-from phonebit.devices.target import find_opencl_target
+from phonebit.devices.target import find_gpu_target
 from phonebit.devices.tuning_store import KEY_FIELDS, TABLE_FILE, export_tuning, store_tuning
 from phonebit.errors import DeviceError, InputError
 from phonebit.output_files import check_output
@@ -146,7 +146,7 @@ def tune(
     if export is not None:
         Path(export).parent.mkdir(parents=True, exist_ok=True)
         check_output(export, TABLE_FILE, [path])
-    target = find_opencl_target(device, "tuning")
+    target = find_gpu_target(device, "tuning")
     network = open_engine(path, device, EngineOptions(precision=precision))
     batches = BATCHES if batch is None else (batch,)
     report = TuningReport(network.device, level, batches)

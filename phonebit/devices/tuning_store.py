@@ -90,7 +90,7 @@ def store_tuning(device_key: str, lines: Iterable[str]) -> Path | None:
     """Add lines to what is kept for a device.
 
     Args:
-        device_key: from ``phonebit.devices.opencl.device_key``.
+        device_key: from ``phonebit.devices.gpus.device_key``.
         lines: of a tuning table.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from phonebit.devices.opencl import opencl_devices
+from phonebit.devices.gpus import gpu_devices
 from phonebit.energy.discovery import Finding
 from phonebit.energy.nvml import NvmlSource, matching_gpu
 from phonebit.energy.opencl_address import pci_address
@@ -39,7 +39,7 @@ def choose_source(device: str, findings: Sequence[Finding], wanted: str = "auto"
     """
     if wanted != "auto":
         return _named(device, findings, wanted)
-    opencl = _opencl_device(device)
+    opencl = _gpu_device(device)
     unfit: dict[str, str] = {}
     if opencl is None or not opencl.is_gpu:
         kinds: Iterable[str] = ("rapl", *WHOLE_BOARD)
@@ -66,7 +66,7 @@ def _named(device: str, findings: Sequence[Finding], wanted: str) -> Chosen:
         if source.name == wanted:
             return source, "as asked"
     of_kind = [source for source in everything if source.name.partition(":")[0] == wanted]
-    opencl = _opencl_device(device)
+    opencl = _gpu_device(device)
     if wanted.startswith("nvml") and opencl is not None and _is_nvidia(opencl):
         found = _nvidia(opencl, findings)
         if found is not None and found[0] in of_kind:
@@ -92,23 +92,23 @@ def _looked_for(findings: Sequence[Finding], unfit: dict[str, str]) -> dict[str,
     return looked_for
 
 
-def _opencl_device(label: str) -> _runtime.OpenClDevice | None:
+def _gpu_device(label: str) -> _runtime.GpuDevice | None:
     """The device of "gpu:0 NVIDIA H200"; "gpu NVIDIA H200", made by pyopencl, by its name alone."""
     kind, _, name = label.partition(" ")
     family, _, index = kind.partition(":")
     if family != "gpu":
         return None
-    devices = opencl_devices()
+    devices = gpu_devices()
     if index:
         return devices[int(index)]
     return next((device for device in devices if device.name == name), None)
 
 
-def _is_nvidia(device: _runtime.OpenClDevice) -> bool:
+def _is_nvidia(device: _runtime.GpuDevice) -> bool:
     return device.platform.startswith("NVIDIA")
 
 
-def _nvidia(device: _runtime.OpenClDevice, findings: Sequence[Finding]) -> Chosen | None:
+def _nvidia(device: _runtime.GpuDevice, findings: Sequence[Finding]) -> Chosen | None:
     sources = [
         source
         for finding in findings
@@ -117,7 +117,7 @@ def _nvidia(device: _runtime.OpenClDevice, findings: Sequence[Finding]) -> Chose
     ]
     same = [
         other
-        for other in opencl_devices()
+        for other in gpu_devices()
         if _is_nvidia(other) and other.name == device.name and other.index < device.index
     ]
     return matching_gpu(sources, device.name, pci_address(device), len(same))

@@ -10,7 +10,7 @@ import ctypes
 import os
 from typing import TYPE_CHECKING
 
-from phonebit.devices.opencl import LIBRARY_VARIABLE, pyopencl_library
+from phonebit.devices.gpus import LIBRARY_VARIABLE, pyopencl_library
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -21,11 +21,11 @@ SLOT_FUNCTION_BITS = 3
 """The low bits of a slot are the function on the device."""
 
 
-def pci_address(device: _runtime.OpenClDevice) -> tuple[int, int, int] | None:
+def pci_address(device: _runtime.GpuDevice) -> tuple[int, int, int] | None:
     """Address of a device of NVIDIA's platform.
 
     Args:
-        device: from ``opencl_devices``.
+        device: from ``gpu_devices``.
 
     Returns:
         PCI domain, bus and device; None if the driver does not tell.

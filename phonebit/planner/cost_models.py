@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from phonebit.devices.gpus import device_key, gpu_device
 from phonebit.devices.loading import EngineOptions
-from phonebit.devices.opencl import device_key, opencl_device
 from phonebit.devices.runtime import usable_cores
 from phonebit.devices.tuning_store import stored_tuning
 from phonebit.errors import InputError
@@ -68,7 +68,7 @@ def collect(
 def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
     """What a network that holds one small layer says of both processors of "gpu:1+cpu"."""
     on_gpu, _, on_cpu = device.partition("+")
-    found = opencl_device(on_gpu)
+    found = gpu_device(on_gpu)
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
     alone, index = open_probe(on_cpu, EngineOptions(threads=1))
     keys = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from phonebit.devices.opencl import opencl_device
+from phonebit.devices.gpus import gpu_device
 from phonebit.errors import DeviceError, InputError
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
@@ -172,7 +172,7 @@ def _network_here(
         return None
     try:
         gpu = profile.device.gpu.name
-        if measure is None and opencl_device(device.partition("+")[0]).name != gpu:
+        if measure is None and gpu_device(device.partition("+")[0]).name != gpu:
             return None  # what a plan is kept under decides, but takes longer
         here = NetworkOnDevice(path, device, threads)
         if here.plan_key == profile.key(threads):

@@ -8,7 +8,7 @@ namespace phonebit::engine::python {
 /// TensorInfo and LayerInfo.
 void define_records(pybind11::module_& module);
 /// OpenCL devices and the self-test of kernels.
-void define_opencl(pybind11::module_& module);
+void define_gpus(pybind11::module_& module);
 /// The class Network for NumPy arrays.
 void define_network(pybind11::module_& module);
 /// prepare_image.

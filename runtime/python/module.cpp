@@ -94,7 +94,7 @@ PYBIND11_MODULE(_runtime, module) {
     }
   });
   python::define_records(module);
-  python::define_opencl(module);
+  python::define_gpus(module);
   python::define_network(module);
   python::define_images(module);
   python::define_energy(module);

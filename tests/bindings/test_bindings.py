@@ -16,7 +16,7 @@ from python_binding import PythonNetwork
 
 from phonebit import InputError, Network, Preprocessing
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime, pyopencl_library
+from phonebit.devices.gpus import gpu_runtime, pyopencl_library
 from phonebit.images.preprocessing import Interpolation, Resize
 from support.builders import described_classifier, engine_graphs
 from support.opencl_device import device_name, pyopencl_device
@@ -37,7 +37,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
     """Loads a file by a binding: ``load(binding, file, device)``; one cache folder for both."""
     library = c_library()
     loader = pyopencl_library()
-    opencl_runtime()
+    gpu_runtime()
     if loader is not None:
         assert library.phonebit_use_opencl_library(str(loader).encode()) == 0
     cache = tmp_path_factory.mktemp("cache")
@@ -188,7 +188,7 @@ def test_not_a_number_gets_the_same_words_from_python(load: Load) -> None:
     with pytest.raises(InputError, match="1 of 1860 values are not finite"):
         Network.load(file, device="cpu").forward({"x": nan})
     with pytest.raises(InputError) as of_binding:  # where Python's own check is left out
-        opencl_runtime().Network(str(file)).forward([nan])
+        gpu_runtime().Network(str(file)).forward([nan])
     assert str(of_binding.value) == text
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from phonebit import Network
+from phonebit.devices.gpus import gpu_runtime
 from phonebit.devices.loading import EngineOptions
-from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, Processor, with_plan
@@ -50,7 +50,7 @@ def both_by_turns(path: str) -> ExecutionPlan:
 def planned_network(path: str, polls: bool, is_tried: bool) -> _runtime.Network:
     """The network on both, whose plan is given, or in its file, which is written again."""
     load = partial(
-        opencl_runtime().Network,
+        gpu_runtime().Network,
         path,
         device="gpu+cpu",
         threads=1,

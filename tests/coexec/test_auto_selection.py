@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.gpus import gpu_runtime
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import HEADER
 from phonebit.format.writer import file_bytes
@@ -40,7 +40,7 @@ class Files:
         self.contents = parse_contents(to_bytes(GRAPH, {}))
         self.inputs = list(integer_inputs(GRAPH, batch=1).values())
         self.plain = self.write("plain", self.contents)
-        self.expected = self.forward(opencl_runtime().Network(self.plain, device="cpu"))
+        self.expected = self.forward(gpu_runtime().Network(self.plain, device="cpu"))
 
     def write(self, name: str, contents: Any) -> Path:
         path = self.folder / f"{name}.pbit"
@@ -50,12 +50,12 @@ class Files:
     def load(self, in_file: ExecutionPlan | None, version: float = 0.0, **options: Any) -> Any:
         """The network with this plan in its file; each version is a file of its own."""
         options = {"threads": 1, "cache_directory": self.cache, "device": self.device} | options
-        key = opencl_runtime().Network(self.plain, **options).plan_key
+        key = gpu_runtime().Network(self.plain, **options).plan_key
         contents = self.contents
         if in_file is not None:
             contents = with_plan(contents, replace(in_file, device=key, predicted_ms=version))
         self.planned = self.write("planned", contents)
-        return opencl_runtime().Network(self.planned, **options)
+        return gpu_runtime().Network(self.planned, **options)
 
     def forward(self, network: Any) -> list[np.ndarray[Any, Any]]:
         return list(network.forward(self.inputs))

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices, opencl_runtime
+from phonebit.devices.gpus import gpu_devices, gpu_runtime
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
@@ -36,7 +36,7 @@ from support.opencl_library import mapping_library
 from support.planner_times import residual
 from support.random_plans import Layers, random_plan, whole_plan
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 CPU, GPU = Processor.CPU, Processor.GPU
 
 SHARINGS = ("svm", "map", "copy")
@@ -100,7 +100,7 @@ def has(sharing: str, synchronization: str = "events") -> bool:
     needed = {"svm_fine"} if sharing == "svm" else set()
     needed |= {"svm_fine", "svm_atomics"} if synchronization == "polling" else set()
     used = pyopencl_device().int_ptr
-    (known,) = (device for device in opencl_devices() if device.id == used)
+    (known,) = (device for device in gpu_devices() if device.id == used)
     return all(known.capabilities[name] for name in needed)
 
 
@@ -479,7 +479,7 @@ def test_a_slow_gpu_is_measured(device: str, cache: str, tmp_path: Path) -> None
     path.write_bytes(file_bytes(contents))
 
     def measured_us(limit_ms: int) -> float:
-        network = opencl_runtime().Network(
+        network = gpu_runtime().Network(
             path, device=device, threads=1, cache_directory=cache, sync_limit_ms=limit_ms
         )
         return float(network.measure_layer(index, None, (0, 48, 0, 256), 1)["total_us"])
@@ -525,7 +525,7 @@ def test_images_on_the_gpu_next_to_buffers_on_the_cpu(
     if not pyopencl_device().image_support:
         pytest.skip("the device has no images")
     pair = Pair("binary_conv_threshold_256_64_pad0", tmp_path, device, cache)
-    (known,) = (d for d in opencl_devices() if device == f"gpu:{d.index}+cpu")
+    (known,) = (d for d in gpu_devices() if device == f"gpu:{d.index}+cpu")
     place = f"{known.vendor} {known.family} {known.name.replace(' ', '_')}"
     tuning = f"binary_conv2d * {place} bconv2d_image\n"
     for by_rows in (True, False):

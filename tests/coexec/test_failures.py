@@ -14,7 +14,7 @@ import pytest
 
 from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices
+from phonebit.devices.gpus import gpu_devices
 from support.builders import engine_graphs
 from support.opencl_device import pyopencl_device
 from support.opencl_library import build_library, compiler
@@ -47,7 +47,7 @@ def run_worker(model: Path, *arguments: str, **environment: str) -> dict[str, An
 
 
 def test_a_synchronization_that_never_happens_ends_polling(model: Path, tmp_path: Path) -> None:
-    if not opencl_devices()[0].capabilities["svm_atomics"]:
+    if not gpu_devices()[0].capabilities["svm_atomics"]:
         pytest.skip("the device has no shared virtual memory with atomics")
     kernels = tmp_path / "bnn_kernels"
     shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
@@ -98,18 +98,18 @@ FAILS_ONCE = """
 import ctypes, sys
 import numpy as np
 from phonebit import DeviceError, Network
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.gpus import gpu_runtime
 path, library = sys.argv[1:]
 alone = Network.load(path, device="cpu")
 x = np.zeros((1, *alone.inputs[0].shape), np.uint8)
 fail_after = ctypes.CDLL(library).fail_after
 fail_after(0)
 try:
-    opencl_runtime().Network(path, device="gpu")
+    gpu_runtime().Network(path, device="gpu")
 except DeviceError as error:
     print(error)
 fail_after(-1)
-network = opencl_runtime().Network(path, device="gpu")
+network = gpu_runtime().Network(path, device="gpu")
 assert np.array_equal(network.forward([x])[0].ravel(), alone.forward(x).ravel())
 print(network.warnings)
 """

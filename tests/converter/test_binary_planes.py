@@ -24,10 +24,10 @@ from phonebit.converter.ops import (
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Round
 from phonebit.converter.reader import graph_from_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.gpus import gpu_runtime
 from phonebit.network import Network
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
 

@@ -15,12 +15,12 @@ from phonebit.converter.ir import Graph
 from phonebit.converter.ops import MatMul
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
+from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net, sign_of
 from support.onnx_models import floats, halves, model
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 DEVICES = ["gpu", *(f"cpu:{name}" for name, _, supported in _runtime.isas() if supported)]
 FORMS = ["plain", "transposed", "bits"]
 SIZES = [(3, 7, 33, 1), (2, 8, 40, 5), (66, 65, 64, 2)]
@@ -51,8 +51,8 @@ def maps(graph: Graph, batch: int = 2) -> dict[str, np.ndarray]:
 
 def on(device: str, graph: Graph, x: dict[str, np.ndarray], folder: Path) -> np.ndarray:
     """The result of a backend."""
-    if device == "gpu" and not opencl_devices():
-        pytest.skip(f"no OpenCL device: {opencl_error()}")
+    if device == "gpu" and not gpu_devices():
+        pytest.skip(f"no OpenCL device: {gpu_error()}")
     path = folder / "product.pbit"
     path.write_bytes(to_bytes(graph))
     (result,) = _runtime.Network(path, 2, device).forward([x["a"], x["b"]])

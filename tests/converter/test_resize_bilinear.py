@@ -13,11 +13,11 @@ from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import Resize, ResizeBilinear
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
+from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 
 SIZES = [((5, 7), (10, 14)), ((5, 7), (3, 4)), ((4, 6), (9, 6)), ((1, 1), (3, 2)), ((3, 2), (1, 1))]
 KINDS = [ResizeBilinear, ResizeBicubic]
@@ -102,8 +102,8 @@ def test_every_instruction_set_has_the_bits_of_the_reference(
 def test_opencl_has_the_bits_of_the_cpu(
     kind: type[Resize], corners: bool, channels: int, kernel_cache: str, tmp_path: Path
 ) -> None:
-    if not opencl_devices():
-        pytest.skip(f"no OpenCL device: {opencl_error()}")
+    if not gpu_devices():
+        pytest.skip(f"no OpenCL device: {gpu_error()}")
     graph = resized((5, 7), (11, 8), corners, kind, channels)
     path = tmp_path / "resize.pbit"
     path.write_bytes(to_bytes(graph))

@@ -44,10 +44,10 @@ from phonebit.converter.ops.epilogue import (
 )
 from phonebit.converter.ops.epilogue.functions import FUNCTIONS, Round
 from phonebit.converter.passes import integer_thresholds
-from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
+from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from support.opencl_device import check_warnings
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 
 CHANNELS = 33
 CHAINS = 48
@@ -237,8 +237,8 @@ def test_a_threshold_decides_as_the_steps_do(case: str, isa: str, tmp_path: Path
 
 @pytest.mark.parametrize("case", CASES)
 def test_so_it_does_on_opencl(case: str, kernel_cache: str, tmp_path: Path) -> None:
-    if not opencl_devices():
-        pytest.skip(f"no OpenCL device: {opencl_error()}")
+    if not gpu_devices():
+        pytest.skip(f"no OpenCL device: {gpu_error()}")
     graph, content, x = CASES[case](CHAINS_ON_OPENCL)
     path = tmp_path / "chains.pbit"
     path.write_bytes(content)

@@ -18,7 +18,7 @@ import phonebit  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
 from phonebit.converter.ops import MatMul, Softmax  # noqa: E402
 from phonebit.converter.passes.pipeline import run_pipeline  # noqa: E402
-from phonebit.devices.opencl import opencl_devices  # noqa: E402
+from phonebit.devices.gpus import gpu_devices  # noqa: E402
 from phonebit.errors import UnsupportedLayerError  # noqa: E402
 from phonebit.format.records import DataType  # noqa: E402
 
@@ -114,7 +114,7 @@ class BinaryAttention(nn.Module):
 def test_binary_attention_is_pytorchs(
     levels: Callable[[torch.Tensor], torch.Tensor], products: int, device: str, tmp_path: Path
 ) -> None:
-    if device == "gpu" and not opencl_devices():
+    if device == "gpu" and not gpu_devices():
         pytest.skip("no OpenCL device")
     torch.manual_seed(3)
     module = BinaryAttention(levels).eval()

@@ -15,7 +15,7 @@ import numpy as np
 from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.gpus import gpu_runtime
 from phonebit.errors import DeviceError, ModelFormatError
 from phonebit.format.records import (
     CONSTANT,
@@ -32,7 +32,7 @@ from phonebit.format.records import (
 from phonebit.format.writer import file_bytes, seal
 from support.builders import described_classifier, engine_graphs, planned_classifier
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 
 Random = np.random.Generator
 TABLES = {

@@ -1,6 +1,6 @@
 """Runs one OpenCL kernel of bnn_kernels through pyopencl, on NumPy arrays.
 
-``opencl_device`` says which device.
+``pyopencl_device`` says which device.
 """
 
 from __future__ import annotations

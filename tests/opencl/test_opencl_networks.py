@@ -21,13 +21,13 @@ from phonebit import bnn_kernels
 from phonebit.converter.ir import Window
 from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
+from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from phonebit.errors import DeviceError, InputError
 from support.builders import engine_graphs, integer_inputs
 from support.engine_net import SAME3, Net
 from support.opencl_device import check_warnings, driver_fault
 
-_runtime = opencl_runtime()
+_runtime = gpu_runtime()
 
 NETWORKS = (
     "binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers",
@@ -38,8 +38,8 @@ NETWORKS = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs_a_device() -> None:
-    if not opencl_devices():
-        pytest.skip(f"no OpenCL device: {opencl_error()}")
+    if not gpu_devices():
+        pytest.skip(f"no OpenCL device: {gpu_error()}")
 
 
 @pytest.fixture(name="cache", scope="module")
@@ -171,8 +171,8 @@ def test_damaged_cache_entries_are_found_and_built_again(tmp_path: Path) -> None
 FAULT_SCRIPT = """
 import json, sys
 import numpy as np
-from phonebit.devices.opencl import opencl_runtime
-_runtime = opencl_runtime()
+from phonebit.devices.gpus import gpu_runtime
+_runtime = gpu_runtime()
 path, cache = sys.argv[1:]
 x = [np.load(path + ".npy")]
 gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
@@ -226,8 +226,8 @@ def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path
         source.write_text(source.read_text() + "\nthis is no C\n")
     path = write("residual_block_31", tmp_path)
     script = (
-        "import sys\nfrom phonebit.devices.opencl import opencl_runtime\n"
-        "_runtime = opencl_runtime()\n"
+        "import sys\nfrom phonebit.devices.gpus import gpu_runtime\n"
+        "_runtime = gpu_runtime()\n"
         "try:\n    _runtime.Network(sys.argv[1], device='gpu', cache_directory=sys.argv[2])\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from phonebit.devices.opencl import opencl_devices, opencl_error
+from phonebit.devices.gpus import gpu_devices, gpu_error
 
 SOUND_DRIVERS = "PHONEBIT_TEST_SOUND_DRIVERS"
 """Environment variable: not empty where a driver's fault is an error."""
@@ -43,18 +43,18 @@ def pyopencl_device() -> Any:
         platforms = [platform for platform in platforms if wanted in platform.name]
     else:
         platforms = [platform for platform in platforms if "Oclgrind" not in platform.name]
-    usable = {known.id for known in opencl_devices()}
+    usable = {known.id for known in gpu_devices()}
     devices = [device for platform in platforms for device in platform.get_devices()]
     devices = [device for device in devices if device.int_ptr in usable]
     devices.sort(key=lambda device: 0 if device.type & cl.device_type.GPU else 1)
     if not devices:
-        pytest.skip(f"no OpenCL device (PHONEBIT_TEST_OPENCL={wanted}): {opencl_error()}")
+        pytest.skip(f"no OpenCL device (PHONEBIT_TEST_OPENCL={wanted}): {gpu_error()}")
     return devices[0]
 
 
 def device_name(device: Any) -> str:
     """What phonebit calls a pyopencl device: "gpu:n"."""
-    (index,) = (known.index for known in opencl_devices() if known.id == device.int_ptr)
+    (index,) = (known.index for known in gpu_devices() if known.id == device.int_ptr)
     return f"gpu:{index}"
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from phonebit.devices.opencl import LIBRARY_VARIABLE, pyopencl_library
+from phonebit.devices.gpus import LIBRARY_VARIABLE, pyopencl_library
 
 HERE: Final = Path(__file__).parent
 SOURCE: Final = HERE / "mapping_opencl.cpp"
@@ -118,7 +118,7 @@ def use_mapping_library(folder: Path) -> None:
             return  # there is no OpenCL to link with
         partial.rename(library)
     if drivers is not None:
-        # Where the loader of pyopencl's wheel looks for drivers (phonebit/devices/opencl.py).
+        # Where the loader of pyopencl's wheel looks for drivers (phonebit/devices/gpus.py).
         os.environ.setdefault("PYOPENCL_HOME", str(drivers.parent))
     os.environ[LIBRARY_VARIABLE] = str(library)
 

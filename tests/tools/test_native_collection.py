@@ -48,12 +48,12 @@ def test_orders_become_samples(bench: Program, orders: Path, tmp_path: Path) -> 
 def test_the_facts_are_those_that_phonebit_collect_finds(
     bench: Program, orders: Path, tmp_path: Path
 ) -> None:
-    from phonebit.devices.opencl import opencl_devices
+    from phonebit.devices.gpus import gpu_devices
     from phonebit.planner.cost_models import facts_here
 
     assert bench("--collect", orders).code == 0
     name = json.loads((orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]
-    same = [device for device in opencl_devices() if device.name == name]
+    same = [device for device in gpu_devices() if device.name == name]
     if not same:
         pytest.skip("pyopencl's OpenCL library shows other devices than the system's")
     collect_results(orders, orders / RESULTS_FILE, tmp_path / "samples.jsonl")

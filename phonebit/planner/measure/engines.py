@@ -38,7 +38,7 @@ PASSES_S: Final = 1.0
 """For so long there are more of them: short passes differ most."""
 
 
-def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
+def gpu_facts(device: _runtime.GpuDevice, tuning: str) -> GpuFacts:
     """Facts about a GPU, with the lines of a tuning table that fit it."""
     return GpuFacts(
         device.name,

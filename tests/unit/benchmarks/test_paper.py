@@ -49,7 +49,7 @@ def test_the_page_has_the_papers_numbers_next_to_ours(
         return subprocess.CompletedProcess(command, 1, "", "Traceback\nValueError: reason\n")
 
     monkeypatch.setattr(paper.subprocess, "run", run)
-    monkeypatch.setattr(paper, "opencl_devices", lambda: ["a device"])
+    monkeypatch.setattr(paper, "gpu_devices", lambda: ["a device"])
     text = page_of(tmp_path)
     assert text.count(" | measured |") == len(STORED)
     assert "| figure-5-gpu | failed: ValueError: reason |" in text
@@ -59,5 +59,5 @@ def test_the_page_has_the_papers_numbers_next_to_ours(
     assert "45x on average, up to 62x" in text  # figure 5
     assert "## Kernels on a GPU" in text
 
-    monkeypatch.setattr(paper, "opencl_devices", list)
+    monkeypatch.setattr(paper, "gpu_devices", list)
     assert "| kernels-gpu | no OpenCL device: " in page_of(tmp_path, "--parts", "kernels-gpu")

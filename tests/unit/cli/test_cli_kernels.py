@@ -12,7 +12,7 @@ import pytest
 
 from phonebit import InputError, Network
 from phonebit.bnn_kernels.sources import kernel_paths, tunables, with_comments
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.gpus import gpu_runtime
 from support.cli_process import Cli
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +79,7 @@ def test_unknown_layers_and_other_devices_are_refused(cli: Cli, gpu: str, u8_fil
 @pytest.mark.skipif(shutil.which("cpp") is None, reason="needs a C preprocessor")
 def test_readmes_example_is_what_a_preprocessor_makes_of_the_program(gpu: str) -> None:
     choice = "bconv2d_tiled TILE_PIXELS=1 TILE_FILTERS=8 VECTOR_WORDS=2"
-    load = opencl_runtime().Network
+    load = gpu_runtime().Network
     engine = load(CLASSIFIER, device=gpu)
     index = [info.name for info in engine.layers].index("conv2")
     engine = load(CLASSIFIER, device=gpu, tuning=engine.tuning_line(index, choice))

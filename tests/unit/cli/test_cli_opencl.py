@@ -58,13 +58,13 @@ class FakeRuntime(ModuleType):
     def use_opencl_library(self, path: str) -> None:
         pass
 
-    def opencl_devices(self) -> list[FakeDevice]:
+    def gpu_devices(self) -> list[FakeDevice]:
         return self._devices
 
-    def opencl_error(self) -> str:
+    def gpu_error(self) -> str:
         return "" if self._devices else "libOpenCL.so.1: cannot open [shared] object"
 
-    def opencl_self_test(self, *args: Any) -> list[tuple[str, str, bool, str]]:
+    def gpu_self_test(self, *args: Any) -> list[tuple[str, str, bool, str]]:
         self.self_tests.append(args)
         return self._tests
 
@@ -79,7 +79,7 @@ def pretend(
     tests: tuple[tuple[str, str, bool, str], ...] = (),
 ) -> FakeRuntime:
     runtime = FakeRuntime(list(devices), list(tests))
-    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: runtime)
+    monkeypatch.setattr("phonebit.devices.gpus.load_runtime", lambda: runtime)
     return runtime
 
 

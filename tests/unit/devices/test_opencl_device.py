@@ -12,7 +12,7 @@ import pytest
 
 from phonebit import DeviceError, InputError, Network
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import device_key, opencl_device, pyopencl_library
+from phonebit.devices.gpus import device_key, gpu_device, pyopencl_library
 from phonebit.devices.target import find_target
 from phonebit.network.random_inputs import random_inputs
 from support.builders import residual_block
@@ -64,7 +64,7 @@ def test_the_runtime_uses_pyopencls_library(gpu: str) -> None:
     library = pyopencl_library()
     assert library is None or library.exists()
     ids = {device.int_ptr for platform in cl.get_platforms() for device in platform.get_devices()}
-    assert opencl_device(gpu).id in ids
+    assert gpu_device(gpu).id in ids
 
 
 def test_pyopencl_is_not_imported_for_a_device_by_name(gpu: str, file: Path) -> None:
@@ -105,7 +105,7 @@ def test_every_way_to_name_a_device(
     assert opencl_queue.device.name.strip() in network.device
     assert network.device in repr(network)
     assert network.isa == "opencl"
-    assert find_target(device).key == device_key(opencl_device(gpu))
+    assert find_target(device).key == device_key(gpu_device(gpu))
     if kind in {"context", "queue"}:
         assert network.queue.context == opencl_queue.context
     if kind == "queue":

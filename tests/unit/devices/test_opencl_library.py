@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phonebit.devices.opencl import opencl_runtime, pyopencl_library
+from phonebit.devices.gpus import gpu_runtime, pyopencl_library
 
 
 class FakeRuntime:
@@ -24,7 +24,7 @@ class FakeRuntime:
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
     fake = FakeRuntime()
-    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: fake)
+    monkeypatch.setattr("phonebit.devices.gpus.load_runtime", lambda: fake)
     monkeypatch.delenv("PHONEBIT_OPENCL_LIBRARY", raising=False)
     return fake
 
@@ -62,7 +62,7 @@ def test_the_wheels_loader_is_told_where_its_drivers_are(
     folder = folder_with(tmp_path, "pyopencl/.libs/libOpenCL-55.so.1", "pyopencl/.libs/pocl.icd")
     (folder / "pyopencl/.libs/pocl.icd").write_text("libpocl-is-missing.so\n")
     monkeypatch.syspath_prepend(folder)
-    opencl_runtime()
+    gpu_runtime()
     assert runtime.libraries == [str(folder / "pyopencl/.libs/libOpenCL-55.so.1")]
     assert os.environ["PYOPENCL_HOME"] == str(folder / "pyopencl")
 
@@ -73,7 +73,7 @@ def test_the_wheels_loader_gets_its_variable_where_the_wheel_has_no_drivers(
     """The loader of pyopencl's wheel crashes without it (seen with 2026.1.4)."""
     folder = folder_with(tmp_path, "pyopencl/.libs/libOpenCL-55.so.1")
     monkeypatch.syspath_prepend(folder)
-    opencl_runtime()
+    gpu_runtime()
     assert os.environ["PYOPENCL_HOME"] == str(folder / "pyopencl")
 
 
@@ -90,14 +90,12 @@ def test_a_pyopencl_without_a_loader_leaves_it_to_the_runtime(
 def test_the_library_is_chosen_once_and_not_against_the_users_will(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        "phonebit.devices.opencl.pyopencl_library", lambda: tmp_path / "libOpenCL.so"
-    )
-    opencl_runtime()
-    opencl_runtime()
+    monkeypatch.setattr("phonebit.devices.gpus.pyopencl_library", lambda: tmp_path / "libOpenCL.so")
+    gpu_runtime()
+    gpu_runtime()
     assert runtime.libraries == [str(tmp_path / "libOpenCL.so")]
     other = FakeRuntime()
-    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: other)
+    monkeypatch.setattr("phonebit.devices.gpus.load_runtime", lambda: other)
     monkeypatch.setenv("PHONEBIT_OPENCL_LIBRARY", "/usr/lib/libOpenCL.so.1")
-    opencl_runtime()
+    gpu_runtime()
     assert other.libraries == []

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from phonebit import DeviceError, InputError, Network, PhoneBitWarning
-from phonebit.devices.opencl import opencl_devices, opencl_error
-from phonebit.devices.target import find_opencl_target, find_target
+from phonebit.devices.gpus import gpu_devices, gpu_error
+from phonebit.devices.target import find_gpu_target, find_target
 from phonebit.devices.tuning_store import store_tuning
 
 
@@ -41,10 +41,10 @@ class FakeRuntime:
     def use_opencl_library(self, path: str) -> None:
         self.libraries.append(path)
 
-    def opencl_devices(self) -> list[FakeDevice]:
+    def gpu_devices(self) -> list[FakeDevice]:
         return self.devices
 
-    def opencl_error(self) -> str:
+    def gpu_error(self) -> str:
         return self.error
 
     def GpuHandles(self, *handles: int) -> tuple[int, ...]:  # noqa: N802
@@ -81,7 +81,7 @@ OCLGRIND = FakeDevice(0, "Oclgrind Simulator", "Oclgrind")
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
     fake = FakeRuntime([NVIDIA, POCL])
-    for module in ("runtime", "opencl", "loading"):
+    for module in ("runtime", "gpus", "loading"):
         monkeypatch.setattr(f"phonebit.devices.{module}.load_runtime", lambda: fake)
     return fake
 
@@ -111,7 +111,7 @@ def test_auto_is_the_cpu_where_there_is_no_gpu(
 def test_cpu_names_do_not_touch_opencl(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FakeRuntime, "opencl_devices", None)
+    monkeypatch.setattr(FakeRuntime, "gpu_devices", None)
     assert find_target("cpu").device == "cpu"
     assert find_target("cpu:avx2").device == "cpu:avx2"
 
@@ -164,18 +164,18 @@ def test_a_driver_that_cannot_compile_here_is_left_out(runtime: FakeRuntime, lin
     arm = GENERIC.replace("x86_64", "aarch64")
     pocl = replace(POCL, driver_version="3.0-rc2", version=GENERIC)
     runtime.devices = [NVIDIA, pocl, replace(pocl, index=2, version=known)]
-    assert [device.index for device in opencl_devices()] == [0, 2]
+    assert [device.index for device in gpu_devices()] == [0, 2]
     assert find_target("gpu:2").device == "gpu:2"
     with pytest.raises(DeviceError, match=r"PoCL 3.0-rc2 is older than.*install pocl-opencl-icd"):
         find_target("gpu:1")
     runtime.devices = [replace(pocl, version=arm)]
-    assert opencl_devices() and not opencl_error()
+    assert gpu_devices() and not gpu_error()
     linker.unlink()
-    assert not opencl_devices()
+    assert not gpu_devices()
     with pytest.raises(DeviceError, match=r"cpu-haswell: PoCL 3.*program ld.*install binutils"):
         find_target("gpu")
     runtime.devices = [replace(pocl, driver_version="6.0", version=known)]
-    assert opencl_devices() and not opencl_error()
+    assert gpu_devices() and not gpu_error()
 
 
 @pytest.mark.parametrize("name", ["tpu", "GPU", "", "cpu:sse9", "cuda:0"])
@@ -192,7 +192,7 @@ def test_what_is_no_device_is_refused(runtime: FakeRuntime, device: Any) -> None
 
 def test_the_cpu_is_refused_where_only_opencl_makes_sense(runtime: FakeRuntime) -> None:
     with pytest.raises(DeviceError, match=r"tuning is for OpenCL devices.*--device gpu"):
-        find_opencl_target("cpu", "tuning")
+        find_gpu_target("cpu", "tuning")
 
 
 def test_stored_tuning_and_cache_folder_reach_the_runtime(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import phonebit
-from phonebit.devices.opencl import opencl_devices
+from phonebit.devices.gpus import gpu_devices
 from support.cli_process import Cli, command_line
 from support.page_files import write_page_files
 
@@ -42,7 +42,7 @@ class Block(NamedTuple):
     @property
     def hindrance(self) -> str:
         """Why it cannot run here."""
-        return "" if self.reason == OPENCL and opencl_devices() else self.reason
+        return "" if self.reason == OPENCL and gpu_devices() else self.reason
 
     def commands(self) -> list[list[str]]:
         lines = [line for line in self.text.splitlines() if line.startswith("phonebit ")]

@@ -161,7 +161,7 @@ def opencl(monkeypatch: pytest.MonkeyPatch, platform: str, is_gpu: bool = True) 
         SimpleNamespace(index=i, name="NVIDIA H200", platform=platform, is_gpu=is_gpu)
         for i in range(2)
     ]
-    monkeypatch.setattr("phonebit.energy.choice.opencl_devices", lambda: devices)
+    monkeypatch.setattr("phonebit.energy.choice.gpu_devices", lambda: devices)
     monkeypatch.setattr("phonebit.energy.choice.pci_address", lambda device: None)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+import phonebit.devices.gpus
 import phonebit.devices.loading
-import phonebit.devices.opencl
 from phonebit.devices.loading import EngineOptions
 from phonebit.devices.tuning_store import store_tuning
 from phonebit.errors import DeviceError, InputError
@@ -270,10 +270,10 @@ def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
         platform="made-up", driver_version="1", compute_units=8, clock_mhz=1000,
         capabilities={"images": True},
     )  # fmt: skip
-    key = phonebit.devices.opencl.device_key(gpu)
+    key = phonebit.devices.gpus.device_key(gpu)
     store_tuning(key, TUNING)  # in these tests' own cache folder
     monkeypatch.setattr(engines, "open_engine", open_engine)
-    monkeypatch.setattr(cost_models, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(cost_models, "gpu_device", lambda _name: gpu)
     return made_up
 
 

@@ -202,7 +202,7 @@ def test_measuring_asks_the_device(
     engine = FakeEngine(KEY)
     monkeypatch.setattr(engines, "open_engine", engine.open)
     gpu = type("Device", (), {"name": "Test GPU"})
-    monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(planning_files, "gpu_device", lambda _name: gpu)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--cost-model", profile, "-o", out, "--json", *options).document
     is_measured = "--predict" not in options
@@ -272,7 +272,7 @@ def test_elsewhere_plans_are_predicted(
 ) -> None:
     """Also where a GPU of the same name has another driver."""
     gpu = type("Device", (), {"name": "Test GPU"})
-    monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(planning_files, "gpu_device", lambda _name: gpu)
     monkeypatch.setattr(engines, "open_engine", FakeEngine("another driver").open)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--cost-model", profile, "-o", out, "--json").document

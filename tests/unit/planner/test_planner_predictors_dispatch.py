@@ -210,9 +210,9 @@ def test_unknown_instruction_sets_are_refused() -> None:
 
 
 def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) -> None:
-    from phonebit.devices.opencl import opencl_device
+    from phonebit.devices.gpus import gpu_device
 
-    facts = gpu_facts(opencl_device(gpu), "")
+    facts = gpu_facts(gpu_device(gpu), "")
     small = [layer for layer in SAMPLED if layer.operations(layer.whole) < 2_000_000]
     firsts = {layer.family: layer for layer in small if layer.op != "reshape"}
     for family, layer in firsts.items():

@@ -46,9 +46,9 @@ py::dict dict_of(const std::vector<std::pair<std::string, Value>>& pairs) {
 
 }  // namespace
 
-void define_opencl(py::module_& module) {
+void define_gpus(py::module_& module) {
   using Info = GpuInfo;
-  py::class_<Info>(module, "OpenClDevice", "An OpenCL device and what it can do.")
+  py::class_<Info>(module, "GpuDevice", "A GPU, or what its API offers as a device, and what it can do.")
       .def_readonly("index", &Info::index)
       .def_readonly("name", &Info::name)
       .def_readonly("platform", &Info::platform_name)
@@ -64,16 +64,16 @@ void define_opencl(py::module_& module) {
       .def_property_readonly("capabilities", [](const Info& info) { return dict_of(info.capabilities); })
       .def_property_readonly("kernels", [](const Info& info) { return dict_of(info.kernels); })
       .def_property_readonly("id", [](const Info& info) { return reinterpret_cast<uintptr_t>(info.id); });
-  py::class_<GpuHandles>(module, "GpuHandles", "OpenCL objects of the caller, as numbers.")
+  py::class_<GpuHandles>(module, "GpuHandles", "Objects of a GPU's API, the caller's, as numbers.")
       .def(py::init([](uintptr_t context, uintptr_t device, uintptr_t queue) {
              return GpuHandles{pointer(context), pointer(device), pointer(queue)};
            }),
            py::arg("context"), py::arg("device"), py::arg("queue") = 0);
   module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
-  module.def("opencl_devices", &gpu_devices, "OpenCL devices, GPUs first.");
-  module.def("opencl_error", &gpu_error, "Why there is no OpenCL device, or an empty text.");
+  module.def("gpu_devices", &gpu_devices, "GPUs first, then what else their API offers.");
+  module.def("gpu_error", &gpu_error, "Why there is no GPU, or an empty text.");
   gpu::set_compile_hook(&before_compiling);
-  module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
+  module.def("gpu_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
 }
 

@@ -1,4 +1,4 @@
-"""OpenCL as Python sees it: which loader library the runtime uses, and the devices that it finds.
+"""GPUs as Python sees them: the devices that the runtime finds, and which OpenCL library it uses.
 
 The runtime finds OpenCL with dlopen. Where pyopencl is installed it must use the loader that
 pyopencl uses: then handles can be exchanged, and the PoCL of ``pyopencl[pocl]``, which only the
@@ -32,7 +32,7 @@ _SIMULATORS = ("Oclgrind",)
 """Platforms that check kernels, slowly; their devices may call themselves GPUs."""
 
 
-def opencl_runtime() -> ModuleType:
+def gpu_runtime() -> ModuleType:
     """The compiled runtime, told which OpenCL library to use.
 
     Raises:
@@ -125,42 +125,42 @@ def _mapped_library() -> Path | None:
     return None
 
 
-def opencl_devices() -> list[_runtime.OpenClDevice]:
+def gpu_devices() -> list[_runtime.GpuDevice]:
     """The OpenCL devices that can be used: GPUs first, then others; "gpu:n" has the index n.
 
     Returns:
-        An empty list where there is none, of which ``opencl_error`` says why.
+        An empty list where there is none, of which ``gpu_error`` says why.
 
     Raises:
         DeviceError: if the compiled module cannot be loaded.
     """
-    return [device for device in opencl_runtime().opencl_devices() if not obstacle(device)]
+    return [device for device in gpu_runtime().gpu_devices() if not obstacle(device)]
 
 
-def opencl_error() -> str:
+def gpu_error() -> str:
     """Why there is no OpenCL, or devices of it cannot be used; "" if neither."""
-    runtime = opencl_runtime()
-    devices = runtime.opencl_devices()
+    runtime = gpu_runtime()
+    devices = runtime.gpu_devices()
     if not devices:
-        return f"{runtime.opencl_error() or 'no OpenCL device'}; {INSTALL_HINT}"
+        return f"{runtime.gpu_error() or 'no OpenCL device'}; {INSTALL_HINT}"
     return "\n".join(f"{device.name}: {why}" for device in devices if (why := obstacle(device)))
 
 
-def first_real_gpu(devices: list[_runtime.OpenClDevice]) -> _runtime.OpenClDevice | None:
+def first_real_gpu(devices: list[_runtime.GpuDevice]) -> _runtime.GpuDevice | None:
     """What "auto" stands for: the first GPU that is no simulator, if there is one."""
     return next((device for device in devices if device.is_gpu and not _is_simulator(device)), None)
 
 
-def _is_simulator(device: _runtime.OpenClDevice) -> bool:
+def _is_simulator(device: _runtime.GpuDevice) -> bool:
     return any(name in device.platform for name in _SIMULATORS)
 
 
-def device_key(device: _runtime.OpenClDevice) -> str:
+def device_key(device: _runtime.GpuDevice) -> str:
     """Identifies a device and its driver in caches, as the runtime does."""
     return f"{device.name} | {device.platform} | {device.driver_version}"
 
 
-def opencl_device(name: str) -> _runtime.OpenClDevice:
+def gpu_device(name: str) -> _runtime.GpuDevice:
     """The device that a name stands for.
 
     Args:
@@ -173,7 +173,7 @@ def opencl_device(name: str) -> _runtime.OpenClDevice:
         DeviceError: if there is no such device, or no OpenCL at all.
     """
     number = name.partition(":")[2]
-    devices = opencl_devices()
+    devices = gpu_devices()
     listed = ", ".join(f"gpu:{device.index} ({device.name})" for device in devices)
     if name != "gpu" and not (number.isascii() and number.isdigit()):
         raise DeviceError(
@@ -183,7 +183,7 @@ def opencl_device(name: str) -> _runtime.OpenClDevice:
         raise DeviceError(
             "there is no OpenCL device here",
             where=f"device '{name}'",
-            got=opencl_error(),
+            got=gpu_error(),
             hint="use device 'cpu'",
         )
     if name == "gpu":
@@ -194,7 +194,7 @@ def opencl_device(name: str) -> _runtime.OpenClDevice:
             "there is no such device",
             where=f"device '{name}'",
             expected=listed,
-            got=opencl_error() or None,
+            got=gpu_error() or None,
         )
     return found[0]
 
@@ -222,7 +222,7 @@ def borrow(device: Any) -> tuple[_runtime.GpuHandles, str, object]:
     """
     import pyopencl as cl
 
-    runtime = opencl_runtime()
+    runtime = gpu_runtime()
     queue = 0
     if isinstance(device, cl.CommandQueue):
         if device.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
@@ -250,7 +250,7 @@ def borrow(device: Any) -> tuple[_runtime.GpuHandles, str, object]:
 
 
 def _key_of(device: Any) -> str:
-    for known in opencl_runtime().opencl_devices():
+    for known in gpu_runtime().gpu_devices():
         if known.id == device.int_ptr:
             if why := obstacle(known):
                 raise DeviceError("the device cannot be used", where=known.name, got=why)
