@@ -72,9 +72,8 @@ int count_pair(ulong2 x) {
   counts[f] = 0;           \
   rows[f] = FILTER_ROW(f) * FILTER_CHUNKS;
 #define FINISH_QUAD(i, a)                                                                                                 \
-  packed += finish4(VECTOR_4(uint, counts[4 * (i)], counts[4 * (i) + 1], counts[4 * (i) + 2], counts[4 * (i) + 3]), table, \
-                    entries, pixel, channel + 4 * (i) SINK_ARGS)                                                          \
-            << 4 * (i);
+  packed = finish4(packed, VECTOR_4(uint, counts[4 * (i)], counts[4 * (i) + 1], counts[4 * (i) + 2], counts[4 * (i) + 3]), \
+                   table, entries, pixel, channel + 4 * (i) SINK_ARGS);
 #define COMPARE_FILTER(f, a)                                                   \
   less += 2 * counts[f] > table[entries + channel + (f)] ? 1u << (f) : 0u;     \
   equal += 2 * counts[f] == table[entries + channel + (f)] ? 1u << (f) : 0u;
@@ -83,8 +82,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 4, 1))) void bconv2d_by
     int first_pixel, int end_pixel, __global const chunk_t* restrict input, __global const chunk_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders,
     __global const uint* restrict positive SINK_PARAMS) {
-  SHARED_WORDS(GROUP_SIZE)
-  const int word = get_local_id(0), item = get_local_id(1);
+  SHARED_BITS(GROUP_SIZE * 4)
   const int pixel = first_pixel + (int)get_global_id(0);
   const int channel = FIRST_CHANNEL + (int)get_global_id(1) * 8;
   const int has_bits = pixel < end_pixel && (!TILES_OVERHANG(32) || channel < END_CHANNEL);
@@ -122,15 +120,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 4, 1))) void bconv2d_by
 #if COMPARE
     uint less = 0, equal = 0;
     REPEAT(8, COMPARE_FILTER, 0)
-    packed = ((less ^ positive[channel / 32] >> channel % 32) | equal) & 0xffu;
+    packed = ((less ^ positive[QUOTIENT(channel, 32)] >> REMAINDER(channel, 32)) | equal) & 0xffu;
 #if OUT_C % 8 != 0
     if (channel + 8 > OUT_C) packed &= (1u << OUT_C % 8) - 1u;
 #endif
 #else
     REPEAT(2, FINISH_QUAD, 0)
+    packed = ADDED_BITS(packed, 8);
 #endif
   }
-  PUT_BITS(has_bits, GROUP_SIZE, word, item, pixel, channel, packed)
+  PUT_BITS(has_bits, ITEM_IN_GROUP, pixel, channel, packed)
   WAIT_FOR_BITS
-  STORE_WORD(has_bits, GROUP_SIZE, word, item, pixel, channel)
+  STORE_WORD(IS_FIRST_OF_WORD && has_bits, ITEM_IN_GROUP, GROUP_SIZE, pixel, QUOTIENT(channel, 32), packed)
 }

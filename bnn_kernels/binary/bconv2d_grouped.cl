@@ -51,8 +51,7 @@ uint count_window(__global const uint* input, int image, __global const uint* we
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 4, 1))) void bconv2d_grouped(
     int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  SHARED_WORDS(GROUP_SIZE)
-  const int word = get_local_id(0), item = get_local_id(1);
+  SHARED_BITS(GROUP_SIZE * 4)
   const int pixel = first_pixel + (int)get_global_id(0);
   const int channel = FIRST_CHANNEL + (int)get_global_id(1) * 8;
   const int has_bits = pixel < end_pixel && channel < END_CHANNEL;
@@ -62,11 +61,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 4, 1))) void bconv2d_gr
     const int entries = TABLE_ENTRIES(borders, y, x), filters = min(8, END_CHANNEL - channel);
     for (int i = 0; i < filters; ++i) {
       const int filter = channel + i;
-      const uint d = count_window(input, image, weights, filter * FILTER_WORDS, y, x, filter / GROUP_OUT_C);
+      const uint d = count_window(input, image, weights, filter * FILTER_WORDS, y, x, QUOTIENT(filter, GROUP_OUT_C));
       packed += finish1(d, table, entries, pixel, filter SINK_ARGS) << i;
     }
   }
-  PUT_BITS(has_bits, GROUP_SIZE, word, item, pixel, channel, packed)
+  PUT_BITS(has_bits, ITEM_IN_GROUP, pixel, channel, packed)
   WAIT_FOR_BITS
-  STORE_WORD(has_bits, GROUP_SIZE, word, item, pixel, channel)
+  STORE_WORD(IS_FIRST_OF_WORD && has_bits, ITEM_IN_GROUP, GROUP_SIZE, pixel, QUOTIENT(channel, 32), packed)
 }

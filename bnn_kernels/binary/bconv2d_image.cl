@@ -15,6 +15,7 @@
 // Textures have a cache and addressing of their own on Adreno and leave Mali's load unit free.
 #define VECTOR_WORDS 4
 #include "common/tile.clh"
+#define HAS_CHANNELS (!TILES_OVERHANG(32) || channel < END_CHANNEL)
 
 // Texels outside read as 0. A padded tap is sent to column -1, for in a batch the row above belongs to another image.
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
@@ -49,12 +50,12 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP |
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, WORD_TILES, 1))) void bconv2d_image(
     int first_pixel, int end_pixel, __read_only image2d_t input, __read_only image2d_t weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  SHARED_WORDS(GROUP_WORDS)
-  const int item_pixel = ITEM_PIXEL, channel = FIRST_CHANNEL + (int)get_global_id(1) * TILE_FILTERS;
-  const int has_tile = item_pixel < end_pixel && (!TILES_OVERHANG(32) || channel < END_CHANNEL);
+  SHARED_BITS(GROUP_ITEMS * TILE_PIXELS)
+  const int item_pixel = ITEM_PIXEL, word = get_group_id(1);
+  const int channel = FIRST_CHANNEL + word * 32 + (int)get_local_id(1) * TILE_FILTERS;
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
-  if (has_tile) {
+  if (HAS_RESULT(0)) {
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
     words_t map_words[TILE_PIXELS];

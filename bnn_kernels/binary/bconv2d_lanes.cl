@@ -116,11 +116,10 @@ uint bits_below(const lanes_t* d, __global const int* limits) {
     lanes_t d;                                                               \
     total(&d, &sums[p][f]);                                                  \
     const int c = channel + LANES * (f);                                     \
-    packed |= (finish4(d.s0123, table, entries, TILE_PIXEL(p), c SINK_ARGS) |           \
-               finish4(d.s4567, table, entries, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |  \
-               finish4(d.s89ab, table, entries, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |  \
-               finish4(d.scdef, table, entries, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12) \
-              << (LANES * (f));                                              \
+    packed = finish4(packed, d.s0123, table, entries, TILE_PIXEL(p), c SINK_ARGS);      \
+    packed = finish4(packed, d.s4567, table, entries, TILE_PIXEL(p), c + 4 SINK_ARGS);  \
+    packed = finish4(packed, d.s89ab, table, entries, TILE_PIXEL(p), c + 8 SINK_ARGS);  \
+    packed = finish4(packed, d.scdef, table, entries, TILE_PIXEL(p), c + 12 SINK_ARGS); \
   }
 #endif
 #define FINISH_SUMS(p, a)                                                                                \
@@ -128,7 +127,7 @@ uint bits_below(const lanes_t* d, __global const int* limits) {
     const int entries = TABLE_ENTRIES(borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p)));          \
     uint packed = 0;                                                                                     \
     REPEAT(TILE_VECTORS, FINISH_VECTOR, p)                                                               \
-    store_word(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                \
+    store_word(TILE_PIXEL(p), QUOTIENT(channel, 32), packed SINK_ARGS);                                                \
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_lanes(

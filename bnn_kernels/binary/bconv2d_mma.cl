@@ -1,6 +1,7 @@
 // @kernel   bconv2d_mma   binary convolution on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS counts
 // @math     s = popcount(in & w), p = popcount(in) over all taps, padded ones as PAD_BITS; d = p - 2 s;
-//     threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh); both from a table that is shifted by popcount(w)
+//     threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh); both from a table that is shifted by
+//     popcount(w)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, SINK
 // @weights  mma, then table and borders
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
@@ -46,7 +47,7 @@
 // Where chunks do not straddle taps, the tap is the same in all lanes.
 #define IS_TAP_UNIFORM (PIXEL_VECTORS % CHUNK_VECTORS == 0)
 
-// `outside[i]`: which window rows and columns of pixel i are padding. One test a load, also for the tail.
+// `outside[i]`: which window rows and columns of pixel i are padding. One test per load, also for the tail.
 #define ROW_BIT(ky) (1u << (ky))
 #define COLUMN_BIT(kx) (1u << (15 + (kx)))
 #define TAIL_BIT (1u << 31)
@@ -109,7 +110,7 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
 #ifdef THRESHOLD
 #define READ_LIMITS(quads, entries)                                                           \
   _Pragma("unroll") for (int k = 0; k < (quads); ++k) limits[k] = LOAD_4(int, table, (entries) + 4 * k);
-#define ADD_BITS(d, k, channel)                 \
+#define ADD_QUAD(d, k, channel)                 \
   {                                             \
     const int4 below = (d) - limits[k];         \
     packed = packed << 1 | (uint)below.w >> 31; \
@@ -118,8 +119,8 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
     packed = packed << 1 | (uint)below.x >> 31; \
   }
 #else
-#define ADD_BITS(d, k, channel) \
-  packed = packed << 4 | finish4(as_uint4(d), table, entries, pixel, (channel) + 4 * (k) SINK_ARGS);
+#define ADD_QUAD(d, k, channel) \
+  packed = packed << 4 | finish4(0, as_uint4(d), table, entries, pixel, (channel) + 4 * (k) SINK_ARGS) >> 28;
 #endif
 
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2d_mma(
@@ -155,7 +156,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
   }
 
 #if SPLIT > 1
-// The group's counts are finished by all its warps, eight channels of a pixel a lane at a time: unit u.
+// The group's counts are finished by all its warps, eight channels of a pixel per lane at a time: unit u.
 #define UNITS (ROWS * QUADS / 2)
 #define UNIT_PIXEL(u) (warp_pixel + (u) / (QUADS / 2) * 8 + row)
 #define UNIT_CHANNEL(u) (channel + (u) % (QUADS / 2) * 8)
@@ -204,7 +205,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 #endif
       uint packed = 0;
 #pragma unroll
-      for (int k = QUADS - 1; k >= 0; --k) ADD_BITS(DIFFERENCES(i, k), k, channel)
+      for (int k = QUADS - 1; k >= 0; --k) ADD_QUAD(DIFFERENCES(i, k), k, channel)
       store_lane_bits(LANE_FILTERS, pixel, channel, packed SINK_ARGS);
     }
   }
@@ -231,7 +232,7 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
       int4 d = 0;
 #pragma unroll
       for (int s = 0; s < SPLIT; ++s) d += shared[s][warp][2 * unit + k][lane];
-      ADD_BITS(d, k, unit_channel)
+      ADD_QUAD(d, k, unit_channel)
     }
     store_lane_bits(8, pixel, unit_channel, packed SINK_ARGS);
   }

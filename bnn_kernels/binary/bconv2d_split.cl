@@ -22,7 +22,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_sp
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   __local uint partial[32 * LANES];
   __local uint quad_bits[8];
-  const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
+  const int slot = QUOTIENT(get_local_id(0), LANES), lane = REMAINDER(get_local_id(0), LANES);
   const int channel = FIRST_CHANNEL + (int)get_group_id(0) * 32;
   const int pixel = first_pixel + (int)get_global_id(1);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
@@ -31,7 +31,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_sp
   int filter_at[TILE_FILTERS];
   REPEAT(TILE_FILTERS, START_FILTER, WINDOW_VECTORS)
 
-  int q = lane % PIXEL_VECTORS, kx = lane / PIXEL_VECTORS % KERNEL_W, ky = lane / PIXEL_VECTORS / KERNEL_W;
+  const int tap = QUOTIENT(lane, PIXEL_VECTORS);
+  int q = REMAINDER(lane, PIXEL_VECTORS), kx = REMAINDER(tap, KERNEL_W), ky = QUOTIENT(tap, KERNEL_W);
   for (int at = lane; at < WINDOW_VECTORS; at += LANES) {
     const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
 #if PADDED

@@ -18,6 +18,7 @@
 #endif
 #include "common/tile.clh"
 #include "common/window_walk.clh"
+#define HAS_CHANNELS (!(RUN_ON || TILES_OVERHANG(32)) || channel < END_CHANNEL)
 
 // Work-items that follow each other share their filters, so weights come from uniform addresses, but where a group runs
 // on. Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory; no spills in tiles up to 2x8. With
@@ -54,20 +55,19 @@
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, WORD_TILES, 1))) void bconv2d_tiled(
     int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  SHARED_WORDS(GROUP_WORDS)
+  SHARED_BITS(GROUP_ITEMS * TILE_PIXELS)
 #if RUN_ON
   const int item_pixels = (end_pixel - first_pixel + TILE_PIXELS - 1) / TILE_PIXELS;  // work-items of a tile of filters
-  const int item_word = (int)((uint)get_global_id(0) / (uint)item_pixels);
-  const int item_pixel = first_pixel + (int)get_global_id(0) - item_word * item_pixels;
+  const int word = (int)((uint)get_global_id(0) / (uint)item_pixels);
+  const int item_pixel = first_pixel + (int)get_global_id(0) - word * item_pixels;
 #else
-  const int item_word = get_group_id(1), item_pixel = ITEM_PIXEL;
+  const int word = get_group_id(1), item_pixel = ITEM_PIXEL;
 #endif
-  const int tile = FIRST_CHANNEL / TILE_FILTERS + item_word * WORD_TILES + (int)get_local_id(1);
+  const int tile = FIRST_CHANNEL / TILE_FILTERS + word * WORD_TILES + (int)get_local_id(1);
   const int channel = tile * TILE_FILTERS;
-  const int has_tile = item_pixel < end_pixel && (!(RUN_ON || TILES_OVERHANG(32)) || channel < END_CHANNEL);
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
-  if (has_tile) {
+  if (HAS_RESULT(0)) {
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
     int from[TILE_PIXELS], tap[TILE_PIXELS], in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];

@@ -50,14 +50,14 @@ uint4 transpose_nibble(uint4 plane) {
   (NIBBLE_AT(0, j) + NIBBLE_AT(1, j) + NIBBLE_AT(2, j) + NIBBLE_AT(3, j) + NIBBLE_AT(4, j) + \
    NIBBLE_AT(5, j) + NIBBLE_AT(6, j) + NIBBLE_AT(7, j))
 #endif
-#define FINISH_QUAD(j, a) packed += finish4(COUNTS_AT(j), table, entries, pixel, 32 * word + 4 * (j) SINK_ARGS) << (4 * (j));
+#define FINISH_QUAD(j, a) packed = finish4(packed, COUNTS_AT(j), table, entries, pixel, 32 * word + 4 * (j) SINK_ARGS);
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise2d(
     int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   const int item = first_pixel * OUT_WORDS + (int)get_global_id(0);
   if (item >= end_pixel * OUT_WORDS) return;
-  const int pixel = item / OUT_WORDS, word = item % OUT_WORDS;
+  const int pixel = QUOTIENT(item, OUT_WORDS), word = REMAINDER(item, OUT_WORDS);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;
   uint4 planes[PLANE_NIBBLES];
@@ -76,5 +76,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise
   const int entries = TABLE_ENTRIES(borders, y, x);
   uint packed = 0;
   REPEAT(8, FINISH_QUAD, 0)
-  store_word(pixel, 32 * word, packed SINK_ARGS);
+  store_word(pixel, word, packed SINK_ARGS);
 }

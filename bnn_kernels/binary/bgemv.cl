@@ -20,7 +20,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bgemv(
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   __local uint partial[32 * LANES];
   __local uint quad_bits[8];
-  const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
+  const int slot = QUOTIENT(get_local_id(0), LANES), lane = REMAINDER(get_local_id(0), LANES);
   const int channel = FIRST_CHANNEL + (int)get_group_id(0) * 32;
   const int image = first_pixel + (int)get_global_id(1);
   uint counts[TILE_FILTERS];

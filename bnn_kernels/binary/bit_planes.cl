@@ -14,9 +14,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bit_planes
     __global uint* plane7) {
   const int item = first_pixel * OUT_WORDS + (int)get_global_id(0);
   if (item >= end_pixel * OUT_WORDS) return;
-  const int channel = item % OUT_WORDS * 32;
+  const int channel = REMAINDER(item, OUT_WORDS) * 32;
   const int channels = min(32, OUT_C - channel);
-  const int from = item / OUT_WORDS * OUT_C + channel;
+  const int from = QUOTIENT(item, OUT_WORDS) * OUT_C + channel;
   uint packed[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   for (int i = 0; i < channels; ++i) {
     const float v = LOAD_VALUE(INPUT_HALF, input, from + i);

@@ -7,6 +7,7 @@
 //
 // One launch per operand, in their order. Each clears the bits above its operand, which are tail bits after the last
 // launch; the next one adds its own to them in the word that two operands share.
+#include "common/dialect.clh"
 
 #define SHIFT (CHANNEL_OFFSET % 32)
 #define TOUCHED_WORDS ((SHIFT + IN_C + 31) / 32)
@@ -16,7 +17,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bit
                                                                                 __global uint* restrict bits) {
   const int item = first_pixel * TOUCHED_WORDS + (int)get_global_id(0);
   if (item >= end_pixel * TOUCHED_WORDS) return;
-  const int pixel = item / TOUCHED_WORDS, i = item % TOUCHED_WORDS;
+  const int pixel = QUOTIENT(item, TOUCHED_WORDS), i = REMAINDER(item, TOUCHED_WORDS);
   const int from = pixel * IN_WORDS + i, to = pixel * OUT_WORDS + CHANNEL_OFFSET / 32 + i;
 #if SHIFT == 0
   bits[to] = input[from];

@@ -16,14 +16,14 @@
 __kernel void matmul_bits(int first_pixel, int end_pixel, __global const uint* restrict input,
                           __global const uint* restrict factor, __global void* restrict values) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   float sum[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     // Channels beyond the last one repeat it; their results go nowhere.
-    const int c = min(channel + i, OUT_C - 1), first = c / GROUP_OUT_C * DEPTH;
-    const int column = (PIXEL_IMAGE(pixel) * GROUP_OUT_C + c % GROUP_OUT_C) * IN_WORDS;
+    const int c = min(channel + i, OUT_C - 1), first = QUOTIENT(c, GROUP_OUT_C) * DEPTH;
+    const int column = (PIXEL_IMAGE(pixel) * GROUP_OUT_C + REMAINDER(c, GROUP_OUT_C)) * IN_WORDS;
     uint d = 0;
     for (int k = 0; k < DEPTH; k += 32) {
       const int count = min(32, DEPTH - k);

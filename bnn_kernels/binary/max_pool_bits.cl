@@ -19,7 +19,7 @@ typedef uchar unit_t;
 #else
 #define UNIT_BITS 32
 typedef uint unit_t;
-#define STORE_UNIT(pixel, channel, unit) store_word(pixel, channel, unit SINK_ARGS)
+#define STORE_UNIT(pixel, channel, unit) store_word(pixel, QUOTIENT(channel, 32), unit SINK_ARGS)
 #endif
 #define PIXEL_UNITS (IN_WORDS * 32 / UNIT_BITS)
 #define PART_UNITS ((END_CHANNEL - FIRST_CHANNEL + UNIT_BITS - 1) / UNIT_BITS)
@@ -29,8 +29,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void max_pool_b
     __global const unit_t* restrict flip_mask SINK_PARAMS) {
   const int item = first_pixel * PART_UNITS + (int)get_global_id(0);
   if (item >= end_pixel * PART_UNITS) return;
-  const int pixel = item / PART_UNITS, channel = FIRST_CHANNEL + item % PART_UNITS * UNIT_BITS;
-  const int unit = channel / UNIT_BITS;
+  const int pixel = QUOTIENT(item, PART_UNITS), channel = FIRST_CHANNEL + REMAINDER(item, PART_UNITS) * UNIT_BITS;
+  const int unit = QUOTIENT(channel, UNIT_BITS);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_UNITS) + unit;
 #if HAS_FLIP

@@ -12,7 +12,7 @@
 
 __kernel void concat(int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
   const int id = first_pixel * QUADS + (int)get_global_id(0);
-  const int pixel = id / QUADS, channel = id % QUADS * 4;
+  const int pixel = QUOTIENT(id, QUADS), channel = REMAINDER(id, QUADS) * 4;
   if (pixel >= end_pixel) return;
   const int left = IN_C - channel;
   const float4 v = load_four(INPUT_HALF, input, pixel * IN_C + channel, left, IN_C);

@@ -52,20 +52,30 @@ typedef float4 Vector;
           MULTIPLY_ADD((Vector)(x[p] component), weight[v], sum[p][v]);                                         \
     }                                                                                                           \
   }
+// One of up to three channels after the last four. Text, because clspv does not structure a fourth nested loop validly.
+#define ADD_LAST_CHANNEL(i)                                                                       \
+  {                                                                                               \
+    float x[TILE_PIXELS];                                                                         \
+    _Pragma("unroll") for (int p = 0; p < TILE_PIXELS; p++) {                                     \
+      const float loaded = LOAD_VALUE(INPUT_HALF, input, READABLE(from[p]) + IN_C / 4 * 4 + (i)); \
+      x[p] = IS_PADDED(from[p]) ? 0.0f : loaded;                                                  \
+    }                                                                                             \
+    ADD_CHANNEL()                                                                                 \
+  }
 
 __kernel void conv2d_f32(
     int first_pixel, int end_pixel, __global const void* restrict input, __global const Vector* restrict weights SINK_PARAMS) {
   SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
-  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
-  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  const int pixel0 = first_pixel + QUOTIENT(id, CHANNEL_TILES) * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + REMAINDER(id, CHANNEL_TILES) * TILE_FILTERS;
   if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   int filter_at = 0;
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
   int quad[TILE_VECTORS];
 #pragma unroll
-  for (int v = 0; v < TILE_VECTORS; v++) quad[v] = min(filter0 / 4 + v, FILTER_QUADS - 1);
+  for (int v = 0; v < TILE_VECTORS; v++) quad[v] = min(QUOTIENT(filter0, 4) + v, FILTER_QUADS - 1);
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
@@ -121,18 +131,14 @@ __kernel void conv2d_f32(
         }
 #endif
       }
-#if IN_C % 4 != 0
-      // At most 3 steps. As a loop it would be one of four in each other, which clspv does not structure validly.
-#pragma unroll
-      for (int c = IN_C / 4 * 4; c < IN_C; c++) {
-        float x[TILE_PIXELS];
-#pragma unroll
-        for (int p = 0; p < TILE_PIXELS; p++) {
-          const float loaded = LOAD_VALUE(INPUT_HALF, input, READABLE(from[p]) + c);
-          x[p] = IS_PADDED(from[p]) ? 0.0f : loaded;
-        }
-        ADD_CHANNEL()
-      }
+#if IN_C % 4 > 0
+      ADD_LAST_CHANNEL(0)
+#endif
+#if IN_C % 4 > 1
+      ADD_LAST_CHANNEL(1)
+#endif
+#if IN_C % 4 > 2
+      ADD_LAST_CHANNEL(2)
 #endif
     }
   }

@@ -77,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
         }
       }
 #if RUN % 4 != 0
-      // The last one to three elements, a lane each.
+      // The last one to three elements, one lane each.
       for (int k = RUN / 4 * 4 + lane; k < RUN; k += SPLIT) {
 #pragma unroll
         for (int p = 0; p < TILE_PIXELS; p++) {
@@ -99,7 +99,10 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int lanes = SPLIT / 2; lanes > 0; lanes /= 2) {
     // All lanes work on each halving: `lanes` additions for every sum.
-    for (int i = lane; i < SUMS * lanes; i += SPLIT) shared[i / lanes][i % lanes] += shared[i / lanes][i % lanes + lanes];
+    for (int i = lane; i < SUMS * lanes; i += SPLIT) {
+      const int of = QUOTIENT(i, lanes), at = REMAINDER(i, lanes);
+      shared[of][at] += shared[of][at + lanes];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
@@ -111,11 +114,11 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
     for (int f = 0; f < TILE_FILTERS; f++) {
       packed |= sink1(shared[p * TILE_FILTERS + f][0], pixel0 + p, filter0 + f SINK_ARGS) << f;
     }
-    store_word(pixel0 + p, filter0, packed SINK_ARGS);
+    store_word(pixel0 + p, QUOTIENT(filter0, 32), packed SINK_ARGS);
   }
 #else
   for (int i = lane; i < SUMS; i += SPLIT) {
-    const int pixel = pixel0 + i / TILE_FILTERS, channel = filter0 + i % TILE_FILTERS;
+    const int pixel = pixel0 + QUOTIENT(i, TILE_FILTERS), channel = filter0 + REMAINDER(i, TILE_FILTERS);
     if (pixel < end_pixel) sink1(shared[i][0], pixel, channel SINK_ARGS);
   }
 #endif

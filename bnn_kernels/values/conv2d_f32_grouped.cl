@@ -21,7 +21,7 @@ __kernel void conv2d_f32_grouped(int first_pixel, int end_pixel, __global const 
                                  __global const float* restrict weights SINK_PARAMS) {
   SHARED_TILES(1)
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), filter0 = REMAINDER(id, CHANNEL_TILES) * TILE_FILTERS;
   uint packed[1];
   packed[0] = 0;
   if (pixel < end_pixel) {
@@ -34,7 +34,7 @@ __kernel void conv2d_f32_grouped(int first_pixel, int end_pixel, __global const 
       // Filters beyond the last one repeat it; their results go nowhere.
       const int c = min(filter0 + f, OUT_C - 1);
       filter[f] = c * FILTER_TAPS;
-      first[f] = c / GROUP_OUT_C * GROUP_IN_C;
+      first[f] = QUOTIENT(c, GROUP_OUT_C) * GROUP_IN_C;
       sum[f] = 0.0f;
     }
     int tap = 0;

@@ -9,8 +9,8 @@
 // @tune     WARPS {1,2,4,8} = 4   warps per group that have pixels of their own
 // @tune     SPLIT {1,2,4,8} = 1   warps that share a window; their sums are added up in local memory
 // @requires nvidia, compute capability 8.0; GROUPS = 1; weights stored in 16 or 8 bits; TILE_FILTERS >= 32 where HAS_BITS;
-//     TILE_PIXELS * TILE_FILTERS <= 2048; WARPS * SPLIT <= 8; SPLIT > 1: WARPS * SPLIT * TILE_PIXELS * TILE_FILTERS <= 4096;
-//     PADDED: KERNEL_H, KERNEL_W <= 15; at most 3584 places (below)
+//     TILE_PIXELS * TILE_FILTERS <= 2048; WARPS * SPLIT <= 8; SPLIT > 1: WARPS * SPLIT * TILE_PIXELS * TILE_FILTERS <=
+//     4096; PADDED: KERNEL_H, KERNEL_W <= 15; at most 3584 places (below)
 // @ref      CONV2D of float values   @source own
 #define TILE_CHANNELS (TILE_FILTERS / 4)
 #include "common/sink.clh"
@@ -28,14 +28,14 @@
 #define HAS_TAIL (WINDOW != STEPS * SPLIT * 32)
 
 // A table in local memory says where elements lie, seen from the window's first: .x, and in which row and column of the
-// window: .y, a bit each. So no lane divides. Eight channels of a tap are one place, where taps have as many.
+// window: .y, one bit each. So no lane divides. Eight channels of a tap are one place, where taps have as many.
 #if IN_C % 8 == 0
 #define PLACE 8
 #else
 #define PLACE 1
 #endif
 #define PLACES (STEPS * SPLIT * 32 / PLACE)
-// `outside[i]`: which window rows and columns of pixel i are padding. One test a load, also for the tail.
+// `outside[i]`: which window rows and columns of pixel i are padding. One test per load, also for the tail.
 #define ROW_BIT(ky) (1 << (ky))
 #define COLUMN_BIT(kx) (1 << (15 + (kx)))
 #define TAIL_BIT (1 << 30)

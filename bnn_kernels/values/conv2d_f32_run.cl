@@ -113,14 +113,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
     const int pixel = pixel0 + p;
     packed[p] = IS_MINE(p) && channel < END_CHANNEL ? finish_tile(sum[p], pixel, channel SINK_ARGS) : 0;
   }
-#define RUN_WORDS (TILE_PIXELS * TILE_WORDS)
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    PUT_BITS(IS_MINE(p) && channel < END_CHANNEL, RUN_WORDS, WORD_OF(p), SHARE_OF_WORD, pixel0 + p, channel, packed[p])
+    PUT_TILE(IS_MINE(p) && channel < END_CHANNEL, p, pixel0 + p, channel, packed[p])
   }
   WAIT_FOR_BITS
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    STORE_WORD(IS_MINE(p) && channel < END_CHANNEL, RUN_WORDS, WORD_OF(p), SHARE_OF_WORD, pixel0 + p, channel)
+    STORE_TILE(IS_MINE(p) && channel < END_CHANNEL, p, pixel0 + p, channel, packed[p])
   }
 }

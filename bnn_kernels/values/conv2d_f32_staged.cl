@@ -6,7 +6,7 @@
 // @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,4,8,16,32,64} = 4   output pixels per group
 // @tune     TILE_FILTERS {8,16,32} = 8   output channels per group
-// @tune     LANE_FILTERS {1,4} = 1   neighbouring channels whose sums a lane holds
+// @tune     LANE_FILTERS {1,4} = 1   neighbouring channels per lane
 // @tune     CHUNK {32,64,128,256} = 128   elements of K staged at a time
 // @tune     AHEAD {1,2,4} = 1   chunks of weights that are on their way
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
@@ -39,7 +39,7 @@
 #define RESULTS (TILE_PIXELS * FILTER_LANES)
 #define LANE_SHARE(count) (((count) + GROUP_SIZE - 1) / GROUP_SIZE)
 #define LANE_HOLDS(i, count) ((count) % GROUP_SIZE == 0 || (i) < (count))
-#define RESULT_PIXEL(r) ((lane + (r) * GROUP_SIZE) / FILTER_LANES)
+#define RESULT_PIXEL(r) QUOTIENT(lane + (r) * GROUP_SIZE, FILTER_LANES)
 // Of a tile that overhangs. Where weights are not ahead, the test takes longer than what it saves.
 #define HAS_PIXEL(pixel) (AHEAD == 1 || (pixel) < pixels)
 #if LANE_FILTERS == 4
@@ -51,7 +51,7 @@ typedef float Sums;
 // Element k of the chunk: a component of the inputs and row k of the weights.
 #define ADD_ELEMENT(k, component)                                                                             \
   _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                                           \
-    sum[r] = MULTIPLY_ADD((Sums)(x[r] component), weights[(k) * FILTER_LANES + lane % FILTER_LANES], sum[r]); \
+    sum[r] = MULTIPLY_ADD((Sums)(x[r] component), weights[(k) * FILTER_LANES + REMAINDER(lane, FILTER_LANES)], sum[r]); \
   }
 
 // Links 0 to count - 1 of a chunk for all sums of a lane.
@@ -104,21 +104,21 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
     __global const float4* restrict weights SINK_PARAMS) {
   __local float4 inputs[2][INPUT_QUADS], filters[2][WEIGHT_QUADS];
   const int lane = get_local_id(0);
-  const int pixel0 = first_pixel + (int)get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
+  const int pixel0 = first_pixel + QUOTIENT(get_group_id(0), CHANNEL_TILES) * TILE_PIXELS;
   const int pixels = min(TILE_PIXELS, end_pixel - pixel0);
-  const int filter0 = FIRST_CHANNEL + (int)get_group_id(0) % CHANNEL_TILES * TILE_FILTERS;
+  const int filter0 = FIRST_CHANNEL + REMAINDER(get_group_id(0), CHANNEL_TILES) * TILE_FILTERS;
 
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
   int input_at[LANE_SHARE(INPUT_QUADS)], filter_at[LANE_SHARE(WEIGHT_QUADS)];
 #pragma unroll
   for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
-    const int pixel = min(pixel0 + (lane + j * GROUP_SIZE) / RUN_QUADS, end_pixel - 1);
+    const int pixel = min(pixel0 + QUOTIENT(lane + j * GROUP_SIZE, RUN_QUADS), end_pixel - 1);
     const int row = PIXEL_IMAGE(pixel) * IN_H + PIXEL_Y(pixel) * STRIDE_H;
     input_at[j] = (row * IN_W + PIXEL_X(pixel) * STRIDE_W) * IN_C;
   }
 #pragma unroll
   for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
-    filter_at[j] = min(filter0 / 4 + (lane + j * GROUP_SIZE) % TILE_VECTORS, FILTER_QUADS - 1);
+    filter_at[j] = min(QUOTIENT(filter0, 4) + REMAINDER(lane + j * GROUP_SIZE, TILE_VECTORS), FILTER_QUADS - 1);
   }
   Sums sum[LANE_SHARE(RESULTS)];
 #pragma unroll
@@ -169,7 +169,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #endif
 #pragma unroll
   for (int r = 0; r < LANE_SHARE(RESULTS); r++) {
-    const int i = lane + r * GROUP_SIZE, pixel = pixel0 + i / FILTER_LANES, place = i % FILTER_LANES * LANE_FILTERS;
+    const int i = lane + r * GROUP_SIZE, pixel = pixel0 + QUOTIENT(i, FILTER_LANES);
+    const int place = REMAINDER(i, FILTER_LANES) * LANE_FILTERS;
     if (!LANE_HOLDS(i, RESULTS) || pixel >= end_pixel) continue;
     const uint reached = finish_sums(sum[r], pixel, filter0 + place SINK_ARGS);
 #ifdef HAS_BITS
@@ -182,7 +183,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   for (int p = lane; p < pixels; p += GROUP_SIZE) {
     uint packed = 0;
     for (int f = 0; f < FILTER_LANES; f++) packed |= bit[p * FILTER_LANES + f];
-    store_word(pixel0 + p, filter0, packed SINK_ARGS);
+    store_word(pixel0 + p, QUOTIENT(filter0, 32), packed SINK_ARGS);
   }
 #endif
 }

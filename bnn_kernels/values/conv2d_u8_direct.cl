@@ -46,8 +46,8 @@ __kernel void conv2d_u8_direct(
                                __global const int* restrict table SINK_PARAMS) {
   SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
-  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
-  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  const int pixel0 = first_pixel + QUOTIENT(id, CHANNEL_TILES) * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + REMAINDER(id, CHANNEL_TILES) * TILE_FILTERS;
   if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
@@ -92,7 +92,7 @@ __kernel void conv2d_u8_direct(
 #if GROUPS == 1
               const Sum tap = v[p];
 #else
-              const Sum tap = TAP_VALUE(from[p], FILTER(f) / (OUT_C / GROUPS) * GROUP_IN_C + c0 + i);
+              const Sum tap = TAP_VALUE(from[p], QUOTIENT(FILTER(f), OUT_C / GROUPS) * GROUP_IN_C + c0 + i);
 #endif
               sum[p][f] = ADD_TAP(tap, WEIGHT(word[f], i), sum[p][f]);
             }

@@ -10,7 +10,7 @@
 // @requires GROUPS == 1; KERNEL_W * IN_C <= 64; |INPUT_MUL x + INPUT_ADD| <= 255; TILE_FILTERS >= 8 where HAS_BITS or THRESHOLD
 // @ref      CONV2D of u8   @source own
 //
-// The values v0, v1 of a tap in two pixels make one number, v0 + v1 2^15, and one product with a weight serves both:
+// The values v0, v1 of a tap in two pixels make one number, v0 + v1 2^15, and one product with a weight is for both:
 // the number is below 2^23, so mad24 multiplies it. Sums of up to 64 products stay within their fields (64 * 255 <
 // 2^14): as many rows of the window as have that many taps are added up before the fields are taken apart.
 #define TILE_CHANNELS TILE_FILTERS
@@ -37,8 +37,8 @@ __kernel void conv2d_u8_pairs(
                               __global const int* restrict table SINK_PARAMS) {
   SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
-  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
-  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  const int pixel0 = first_pixel + QUOTIENT(id, CHANNEL_TILES) * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + REMAINDER(id, CHANNEL_TILES) * TILE_FILTERS;
   if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   // Pixels follow each other, so divisions are made once. One beyond the last repeats it; its results go nowhere.

@@ -38,8 +38,8 @@ __kernel void conv2d_u8_planes(
                                __global const int* restrict table SINK_PARAMS) {
   SHARED_TILES(TILE_PIXELS)
   const int id = get_global_id(0);
-  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
-  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  const int pixel0 = first_pixel + QUOTIENT(id, CHANNEL_TILES) * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + REMAINDER(id, CHANNEL_TILES) * TILE_FILTERS;
   if (!SHARES_WORDS && pixel0 >= end_pixel) return;
 
   // total is S plus twice what -1 taps hold: S = 2 sum - total. The same with in_* for taps inside the map.

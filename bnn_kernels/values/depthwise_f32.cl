@@ -16,7 +16,7 @@ __kernel void depthwise_f32(int first_pixel, int end_pixel, __global const void*
                             __global const float* restrict weights SINK_PARAMS) {
   SHARED_TILES(1)
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * TILE_CHANNELS;
   uint packed[1];
   packed[0] = 0;
   if (pixel < end_pixel) {

@@ -21,7 +21,7 @@ typedef void input_t;
 
 float4 operand(__global const input_t* input, int pixel, int channel) {
 #if INPUT_KIND == 2
-  const uint word = input[pixel * OUT_WORDS + channel / 32] >> (channel % 32);
+  const uint word = input[pixel * OUT_WORDS + QUOTIENT(channel, 32)] >> REMAINDER(channel, 32);
   return VECTOR_4(float, word & 1 ? 1.0f : -1.0f, word & 2 ? 1.0f : -1.0f, word & 4 ? 1.0f : -1.0f, word & 8 ? 1.0f : -1.0f);
 #elif INPUT_KIND == 1
   const int at = pixel * OUT_C + channel;
@@ -41,7 +41,8 @@ float4 operand(__global const input_t* input, int pixel, int channel) {
 __kernel void elementwise(int first_pixel, int end_pixel, __global const input_t* input SINK_PARAMS) {
   SHARED_TILES(1)
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
+  // With a sign: clspv fails where it knows that the channel which guards a read is not negative.
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
   uint packed[1];
   packed[0] = 0;
   if (pixel < end_pixel) {

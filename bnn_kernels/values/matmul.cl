@@ -16,7 +16,7 @@
 // Where the second operand of channel c begins.
 #if TRANSPOSED
 #define FACTOR_STEP 1
-#define FIRST_OF(image, c) (((image) * GROUP_OUT_C + (c) % GROUP_OUT_C) * IN_C + (c) / GROUP_OUT_C * DEPTH)
+#define FIRST_OF(image, c) (((image) * GROUP_OUT_C + REMAINDER(c, GROUP_OUT_C)) * IN_C + QUOTIENT(c, GROUP_OUT_C) * DEPTH)
 #else
 #define FACTOR_STEP OUT_C
 #define FIRST_OF(image, c) ((image) * DEPTH * OUT_C + (c))
@@ -25,12 +25,12 @@
 __kernel void matmul(int first_pixel, int end_pixel, __global const void* restrict input,
                      __global const void* restrict factor, __global void* restrict values) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   const int image = PIXEL_IMAGE(pixel), row = pixel * IN_C;
 #if GROUP_OUT_C % 4 == 0  // one group
   float4 sum = (float4)(0.0f);
-  const int left = row + channel / GROUP_OUT_C * DEPTH, first = FIRST_OF(image, channel);
+  const int left = row + QUOTIENT(channel, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, channel);
   for (int k = 0; k < DEPTH; k++) {
 #if TRANSPOSED
     const int at = first + k;
@@ -45,7 +45,7 @@ __kernel void matmul(int first_pixel, int end_pixel, __global const void* restri
   for (int i = 0; i < 4; i++) {
     // Channels beyond the last one repeat it; their results go nowhere.
     const int c = min(channel + i, OUT_C - 1);
-    const int left = row + c / GROUP_OUT_C * DEPTH, first = FIRST_OF(image, c);
+    const int left = row + QUOTIENT(c, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, c);
     sums[i] = 0.0f;
     for (int k = 0; k < DEPTH; k++) {
       sums[i] = fma(LOAD_VALUE(INPUT_HALF, input, left + k), FACTOR(first + k * FACTOR_STEP), sums[i]);

@@ -11,7 +11,7 @@
 
 __kernel void pad(int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel) - PAD_TOP, x = PIXEL_X(pixel) - PAD_LEFT, left = OUT_C - channel;
   float4 v = (float4)(PAD_FLOAT);

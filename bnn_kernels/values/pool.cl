@@ -29,7 +29,7 @@
 __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict input SINK_PARAMS) {
   SHARED_TILES(1)
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = FIRST_CHANNEL + REMAINDER(id, CHANNEL_TILES) * TILE_CHANNELS;
   uint packed[1];
   packed[0] = 0;
   if (pixel < end_pixel) {

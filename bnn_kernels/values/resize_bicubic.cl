@@ -58,7 +58,7 @@ float4 mean_of(float4 a, float4 b, float4 c, float4 d, float4 weight) {
 
 __kernel void resize_bicubic(int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   const float y = old_place(PIXEL_Y(pixel), IN_H, OUT_H), x = old_place(PIXEL_X(pixel), IN_W, OUT_W);
   const float4 weight_x = weights_at(x - floor(x));

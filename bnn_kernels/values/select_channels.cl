@@ -16,7 +16,7 @@ __kernel void select_channels(
     int first_pixel, int end_pixel, __global const void* restrict input, __global const int* restrict indices,
                               __global void* restrict values) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
+  const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   const int first = pixel * IN_C, last = OUT_C - 1;
   // Beyond the last channel its index is read again; what it selects is not stored.

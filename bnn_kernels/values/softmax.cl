@@ -18,34 +18,34 @@
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
     int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
   __local float shared[GROUP_SIZE];
-  const int local_id = get_local_id(0), lane = local_id % LANES;
-  const int pixel = first_pixel + (int)get_global_id(0) / LANES;
+  const int local_id = get_local_id(0), lane = REMAINDER(local_id, LANES);
+  const int pixel = first_pixel + QUOTIENT(get_global_id(0), LANES);
   // All work-items reach every barrier; those of pixels beyond the last one have no channels.
   const int end = pixel < end_pixel ? OUT_C : 0;
   const int first = pixel * OUT_C;
 
-  float most = -INFINITY;
+  float largest = -INFINITY;
   for (int c = lane; c < end; c += LANES) {
     const float x = LOAD_VALUE(INPUT_HALF, input, first + c);
-    most = x > most ? x : most;
+    largest = x > largest ? x : largest;
   }
-  shared[local_id] = most;
+  shared[local_id] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int half_lanes = LANES / 2; half_lanes > 0; half_lanes /= 2) {
     if (lane < half_lanes) {
       const float other = shared[local_id + half_lanes];
-      most = other > most ? other : most;
-      shared[local_id] = most;
+      largest = other > largest ? other : largest;
+      shared[local_id] = largest;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  most = shared[local_id - lane];
+  largest = shared[local_id - lane];
   barrier(CLK_LOCAL_MEM_FENCE);
 
   float sum = 0.0f;
   // What stands for channels beyond the last one, 0, changes no sum.
   for (int c = lane; c < OUT_C + lane; c += LANES) {
-    const float e = c < end ? exponential(LOAD_VALUE(INPUT_HALF, input, first + c) - most) : 0.0f;
+    const float e = c < end ? exponential(LOAD_VALUE(INPUT_HALF, input, first + c) - largest) : 0.0f;
 #if WIDE
     shared[local_id] = e;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -72,7 +72,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
   const float log_sum = logarithm(sum);
 #endif
   for (int c = lane; c < end; c += LANES) {
-    const float shifted = LOAD_VALUE(INPUT_HALF, input, first + c) - most;
+    const float shifted = LOAD_VALUE(INPUT_HALF, input, first + c) - largest;
 #if SOFTMAX_LOG
     STORE_VALUE(VALUES_HALF, values, first + c, shifted - log_sum);
 #else

@@ -20,12 +20,13 @@
 __kernel void split_planes(
     int first_pixel, int end_pixel, __global const uchar* restrict input, __global uint* restrict planes) {
   const int id = first_pixel * WINDOW_WORDS + (int)get_global_id(0);
-  const int pixel = id / WINDOW_WORDS, word = id % WINDOW_WORDS;
+  const int pixel = QUOTIENT(id, WINDOW_WORDS), word = REMAINDER(id, WINDOW_WORDS);
   if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
 
-  int c = word * 32 % IN_C, kx = word * 32 / IN_C % KERNEL_W, ky = word * 32 / (IN_C * KERNEL_W);
+  const int first = word * 32, tap = QUOTIENT(first, IN_C);
+  int c = REMAINDER(first, IN_C), kx = REMAINDER(tap, KERNEL_W), ky = QUOTIENT(tap, KERNEL_W);
   uint4 low_planes = (uint4)(0), high_planes = (uint4)(0);
   uint mask = 0;
   for (int t0 = 0; t0 < 32; t0 += 8) {

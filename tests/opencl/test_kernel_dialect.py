@@ -24,7 +24,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_a_kernel_names_buffers_and_indices(path: Path) -> None:
     text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
-    text = text.replace("bit_bytes[pixel * (4 * OUT_WORDS) + at / 8] = (uchar)packed;", "")
+    text = text.replace("bit_bytes[pixel * (4 * OUT_WORDS) + QUOTIENT(at, 8)] = (uchar)packed;", "")
     found = {name: re.findall(pattern, text) for name, pattern in REFUSED.items()}
     assert {name: hits for name, hits in found.items() if hits} == {}
 
