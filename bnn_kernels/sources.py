@@ -22,7 +22,7 @@ class Tunable:
     Attributes:
         name: the macro.
         values: those that a tuner tries.
-        default: the one that serves where nothing else is said.
+        default: the one used where nothing else is said.
     """
 
     name: str

@@ -17,8 +17,8 @@ from support.words import (
 
 WIDTH = 120
 FOLDERS = (
-    ".ci", "benchmarks", "cmake", "converter", "cpu_backend", "examples", "models", "packaging",
-    "phonebit", "training",
+    ".ci", "benchmarks", "bnn_kernels", "cmake", "converter", "cpu_backend", "examples", "models",
+    "packaging", "phonebit", "training",
     *(f"runtime/{name}" for name in (
         "analysis", "backend", "builder", "c_api", "coexec", "cpu", "energy", "engine", "format",
         "gpu", "images", "include", "loader", "measure", "memory", "opencl", "ops", "python",
@@ -45,7 +45,8 @@ def findings(path: Path) -> list[str]:
     meanings = IN_CODE if "converter" in where else IN_CODE | OUTSIDE_THE_CONVERTER
     for number, comment in comments(path, text):
         told = complaints(prose_of(comment), meanings)
-        if len(lines[number - 1]) > WIDTH:
+        # A line of a kernel's header is one entry, which the runtime parses.
+        if len(lines[number - 1]) > WIDTH and not lines[number - 1].startswith("// @"):
             told.append(f"{len(lines[number - 1])} columns: write at most {WIDTH}")
         found += [f"{where}:{number}: {each}" for each in told]
     for number, name in names(path, text):
