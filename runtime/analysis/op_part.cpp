@@ -17,9 +17,7 @@ OutputPart whole_part(const Model& model, const Op& op) {
 }
 
 bool is_whole(const Model& model, const Op& op, const OutputPart& part) {
-  const OutputPart whole = whole_part(model, op);
-  return part.row_begin == 0 && part.row_end == whole.row_end && part.channel_begin == 0 &&
-         part.channel_end == whole.channel_end;
+  return part == whole_part(model, op);
 }
 
 bool has_pixel_parts(const Op& op) { return op.traits().cuts != ops::Cuts::none; }

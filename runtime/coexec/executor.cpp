@@ -15,11 +15,6 @@ namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-bool is_same(const PlacedPart& a, const PlacedPart& b) {
-  return a.op == b.op && a.part.row_begin == b.part.row_begin && a.part.row_end == b.part.row_end &&
-         a.part.channel_begin == b.part.channel_begin && a.part.channel_end == b.part.channel_end;
-}
-
 /// Keeps the minimum time of an op that runs in several stages; 0: none yet.
 void keep_minimum(double& minimum, double us) { minimum = minimum == 0.0 ? us : std::min(minimum, us); }
 
@@ -104,8 +99,9 @@ void Executor::make_cpu_layers() {
 }
 
 cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
-  const auto found = std::find_if(cpu_layers_.begin(), cpu_layers_.end(),
-                                  [&](const CpuLayer& layer) { return is_same(layer.placed, placed); });
+  const auto found = std::find_if(cpu_layers_.begin(), cpu_layers_.end(), [&](const CpuLayer& layer) {
+    return layer.placed.op == placed.op && layer.placed.part == placed.part;
+  });
   return found != cpu_layers_.end() ? found->layer.get() : nullptr;
 }
 

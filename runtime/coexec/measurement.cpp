@@ -30,12 +30,6 @@ std::vector<Byte*> pointers(std::vector<std::vector<std::byte>>& buffers) {
   return result;
 }
 
-bool is_same(const std::optional<OutputPart>& a, const std::optional<OutputPart>& b) {
-  if (!a || !b) return !a && !b;
-  return a->row_begin == b->row_begin && a->row_end == b->row_end && a->channel_begin == b->channel_begin &&
-         a->channel_end == b->channel_end;
-}
-
 LayerTimes minimum_of(const LayerTimes& a, const LayerTimes& b) {
   return {std::min(a.total, b.total), std::min(a.cpu, b.cpu), std::min(a.gpu, b.gpu)};
 }
@@ -76,7 +70,7 @@ LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
 }
 
 void LayerMeasurement::prepare(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) {
-  if (executor_ && is_same(cpu, cpu_) && is_same(gpu, gpu_)) return;
+  if (executor_ && cpu == cpu_ && gpu == gpu_) return;
   executor_.reset();  // before the next one takes memory
   executor_.emplace(processors_, Schedule(processors_.model, index_, cpu, gpu, kMeasuredStages), sharing_,
                     synchronization_);

@@ -281,9 +281,7 @@ static std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const
   return make_grouped_conv_layer(context, op, part);
 }
 
-template <>
-const MakeLayer LayersOf<format::OpKind::kBinaryConv2d>::make = make_conv_layer;
-template <>
-const MakeLayer LayersOf<format::OpKind::kConv2d>::make = make_conv_layer;
+PHONEBIT_LAYERS(kBinaryConv2d, make_conv_layer)
+PHONEBIT_LAYERS(kConv2d, make_conv_layer)
 
 }  // namespace phonebit::engine::cpu

@@ -25,7 +25,7 @@ void for_each_run(int first, int last, int width, const Body& body) {
   }
 }
 
-class ConcatLayer final : public Layer {
+class ConcatLayer final : public SplitLayer {
  public:
   ConcatLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : is_float_(context.model.operand(op).dtype == DataType::kF32), sources_(op.operands.size()) {
@@ -36,13 +36,11 @@ class ConcatLayer final : public Layer {
     }
     bind_output(context, op.any_output(), part, &output_);
     output_stride_ = stride_of(context.model.output(op).channels);
-    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
-                         context.threads);
+    split_pixels(context, op, part, copy_ns(2.0 * row_bytes_of(context, op, part)));
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    for (int pixel = begin; pixel < end; ++pixel) {
       uint32_t* const target = output_ + static_cast<size_t>(pixel) * output_stride_;
       int at = 0;
       for (const Source& source : sources_) {
@@ -68,10 +66,9 @@ class ConcatLayer final : public Layer {
   std::vector<Source> sources_;  // storage points into it: never resized
   uint32_t* output_ = nullptr;
   size_t output_stride_ = 0;
-  Split pixels_;
 };
 
-class PadLayer final : public Layer {
+class PadLayer final : public SplitLayer {
  public:
   PadLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : in_(context.model.operand(op)),
@@ -83,14 +80,11 @@ class PadLayer final : public Layer {
     kernel_ = "pad_f32";
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
-                         context.threads);
+    split_pixels(context, op, part, copy_ns(2.0 * row_bytes_of(context, op, part)));
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    for_each_run(pixels_.begin(part), pixels_.end(part), out_.width,
-                 [&](int row, int begin, int end) { fill_run(row, begin, end); });
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    for_each_run(begin, end, out_.width, [&](int row, int first, int last) { fill_run(row, first, last); });
   }
 
  private:
@@ -123,11 +117,10 @@ class PadLayer final : public Layer {
   float value_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split pixels_;
 };
 
 /// Copies only where operand and result could not share memory (both belong to the caller).
-class ReshapeLayer final : public Layer {
+class ReshapeLayer final : public SplitLayer {
  public:
   ReshapeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : pixel_bytes_(pixel_bytes(context.model.output(op))),
@@ -135,14 +128,13 @@ class ReshapeLayer final : public Layer {
     kernel_ = is_shared_ ? "none" : "copy";
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
-                         context.threads);
+    split_pixels(context, op, part, copy_ns(2.0 * row_bytes_of(context, op, part)));
   }
 
-  int parts(int /*phase*/) const override { return is_shared_ ? 0 : pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    const size_t at = static_cast<size_t>(pixels_.begin(part)) * pixel_bytes_;
-    std::memcpy(output_ + at, input_ + at, static_cast<size_t>(pixels_.end(part)) * pixel_bytes_ - at);
+  int parts(int phase) const override { return is_shared_ ? 0 : SplitLayer::parts(phase); }
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    const size_t at = static_cast<size_t>(begin) * pixel_bytes_;
+    std::memcpy(output_ + at, input_ + at, static_cast<size_t>(end) * pixel_bytes_ - at);
   }
 
  private:
@@ -150,7 +142,6 @@ class ReshapeLayer final : public Layer {
   bool is_shared_;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
-  Split pixels_;
 };
 
 /// to[i] = from[indices[i]]. Four at a time: stores of single floats would take twice as long.
@@ -165,7 +156,7 @@ void gather(const float* from, const int32_t* indices, int count, float* to) {
 }
 
 /// Slices and splits are a few runs of neighbours, copied as such; shuffles are gathered.
-class SelectChannelsLayer final : public Layer {
+class SelectChannelsLayer final : public SplitLayer {
  public:
   SelectChannelsLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : indices_(context.model.constant(op.record.weights).i32()),
@@ -175,15 +166,13 @@ class SelectChannelsLayer final : public Layer {
     for (int c = 0; c < out_channels_;) c += add_run(c);
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    const int pixels = pixels_of(context, op, part);
-    const double work_ns =
-        copy_ns(2.0 * row_bytes_of(context, op, part)) + pixels * static_cast<double>(pieces_.size());
-    pixels_ = make_split(pixels, 1, work_ns, context.threads);
+    split_pixels(context, op, part,
+                 copy_ns(2.0 * row_bytes_of(context, op, part)) +
+                     pixels_of(context, op, part) * static_cast<double>(pieces_.size()));
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    for (int pixel = begin; pixel < end; ++pixel) {
       const float* const from = input_ + static_cast<size_t>(pixel) * static_cast<size_t>(in_channels_);
       float* const to = output_ + static_cast<size_t>(pixel) * static_cast<size_t>(out_channels_);
       for (const Piece& piece : pieces_) {
@@ -230,7 +219,6 @@ class SelectChannelsLayer final : public Layer {
   std::vector<Piece> pieces_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split pixels_;
 };
 
 /// Where a place of an axis that is resized lies in the old one. Each operation is rounded once, as on a
@@ -286,18 +274,15 @@ struct CubicTaps {
   static float far_weight(float x) { return ((-0.75f * x + 3.75f) * x - 6.0f) * x + 3.0f; }
 };
 
-class ResizeLayer : public Layer {
+class ResizeLayer : public SplitLayer {
  public:
   ResizeLayer(const BuildContext& context, const Op& op, const OutputPart& part, int taps)
       : in_(context.model.operand(op)), out_(context.model.output(op)), first_row_(part.row_begin) {
     kernel_ = op.traits().name + std::string("_f32");
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    pixels_ = make_split(pixels_of(context, op, part), 1,
-                         copy_ns((taps + 1) * row_bytes_of(context, op, part)), context.threads);
+    split_pixels(context, op, part, copy_ns((taps + 1) * row_bytes_of(context, op, part)));
   }
-
-  int parts(int /*phase*/) const override { return pixels_.parts; }
 
  protected:
   const Tensor& in_;
@@ -305,7 +290,6 @@ class ResizeLayer : public Layer {
   int first_row_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split pixels_;
 };
 
 /// Interpolation: columns first, then rows.
@@ -317,9 +301,8 @@ class ResizeByTaps final : public ResizeLayer {
         row_taps_(taps_of(op, in_.height, out_.height)),
         column_taps_(taps_of(op, in_.width, out_.width)) {}
 
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    for_each_run(pixels_.begin(part), pixels_.end(part), out_.width,
-                 [&](int row, int begin, int end) { resize_run(row, begin, end); });
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    for_each_run(begin, end, out_.width, [&](int row, int first, int last) { resize_run(row, first, last); });
   }
 
  private:
@@ -355,21 +338,13 @@ class ResizeByTaps final : public ResizeLayer {
 
 }  // namespace
 
-template <>
-const MakeLayer LayersOf<OpKind::kConcat>::make = make_one<ConcatLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kPad>::make = make_one<PadLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kReshape>::make = make_one<ReshapeLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kSelectChannels>::make = make_one<SelectChannelsLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeByTaps<LinearTaps>>;
-template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeByTaps<LinearTaps>>;
-template <>
-const MakeLayer LayersOf<OpKind::kResizeBicubic>::make = make_one<ResizeByTaps<CubicTaps>>;
-template <>
-const MakeLayer LayersOf<OpKind::kResizeBicubicCorners>::make = make_one<ResizeByTaps<CubicTaps>>;
+PHONEBIT_LAYERS(kConcat, make_one<ConcatLayer>)
+PHONEBIT_LAYERS(kPad, make_one<PadLayer>)
+PHONEBIT_LAYERS(kReshape, make_one<ReshapeLayer>)
+PHONEBIT_LAYERS(kSelectChannels, make_one<SelectChannelsLayer>)
+PHONEBIT_LAYERS(kResizeBilinear, make_one<ResizeByTaps<LinearTaps>>)
+PHONEBIT_LAYERS(kResizeBilinearCorners, make_one<ResizeByTaps<LinearTaps>>)
+PHONEBIT_LAYERS(kResizeBicubic, make_one<ResizeByTaps<CubicTaps>>)
+PHONEBIT_LAYERS(kResizeBicubicCorners, make_one<ResizeByTaps<CubicTaps>>)
 
 }  // namespace phonebit::engine::cpu

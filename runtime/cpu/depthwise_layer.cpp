@@ -14,7 +14,7 @@ double depthwise_work_ns(const ConvShape& shape, double taps_per_ns, const Op& o
   return elements * (taps / taps_per_ns + epilogue_ns_per_element(op));
 }
 
-class BinaryDepthwiseLayer final : public Layer {
+class BinaryDepthwiseLayer final : public SplitLayer {
  public:
   BinaryDepthwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : binding_(context, op, part),
@@ -24,13 +24,12 @@ class BinaryDepthwiseLayer final : public Layer {
         thresholds_(analysis::integer_thresholds(context.model, op)) {
     kernel_ = std::string("binary_depthwise_b32__") + context.isa.name;
     bind_operand(context, op, part, 0, &input_);
-    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
+    split_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
   }
 
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    run_rows_(shape_, weights_, thresholds_.empty() ? nullptr : thresholds_.data(), input_, rows_.begin(part),
-              rows_.end(part), binding_.accumulator_sink(), stop);
+  void run_range(int begin, int end, const Stop& stop) override {
+    run_rows_(shape_, weights_, thresholds_.empty() ? nullptr : thresholds_.data(), input_, begin, end,
+              binding_.accumulator_sink(), stop);
   }
 
  private:
@@ -40,24 +39,21 @@ class BinaryDepthwiseLayer final : public Layer {
   const uint32_t* weights_;
   std::vector<int32_t> thresholds_;
   const uint32_t* input_ = nullptr;
-  Split rows_;
 };
 
-class FloatDepthwiseLayer final : public Layer {
+class FloatDepthwiseLayer final : public SplitLayer {
  public:
   FloatDepthwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : binding_(context, op, part), shape_(conv_shape(context, op, part)), values_(context.isa.values) {
     kernel_ = std::string("depthwise_f32_f32__") + context.isa.name;
     bind_operand(context, op, part, 0, &input_);
     pack_weights(context, op);
-    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
+    split_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
   }
 
   size_t packed_bytes() const override { return weights_.size(); }
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    values_->depthwise_f32(shape_, weights_.as<float>(), input_, rows_.begin(part), rows_.end(part),
-                           binding_.epilogue(), stop);
+  void run_range(int begin, int end, const Stop& stop) override {
+    values_->depthwise_f32(shape_, weights_.as<float>(), input_, begin, end, binding_.epilogue(), stop);
   }
 
  private:
@@ -79,13 +75,11 @@ class FloatDepthwiseLayer final : public Layer {
   const ValueKernels* values_;
   memory::AlignedBuffer weights_;
   const float* input_ = nullptr;
-  Split rows_;
 };
 
 }  // namespace
 
-template <>
-const MakeLayer LayersOf<format::OpKind::kBinaryDepthwiseConv2d>::make = make_one<BinaryDepthwiseLayer>;
+PHONEBIT_LAYERS(kBinaryDepthwiseConv2d, make_one<BinaryDepthwiseLayer>)
 
 std::unique_ptr<Layer> make_float_depthwise_layer(const BuildContext& context, const Op& op,
                                                   const OutputPart& part) {

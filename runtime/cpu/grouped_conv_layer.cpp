@@ -258,10 +258,8 @@ std::unique_ptr<Layer> make_product_layer(const BuildContext& context, const Op&
 
 }  // namespace
 
-template <>
-const MakeLayer LayersOf<format::OpKind::kMatmul>::make = make_product_layer;
-template <>
-const MakeLayer LayersOf<format::OpKind::kMatmulTransposed>::make = make_product_layer;
+PHONEBIT_LAYERS(kMatmul, make_product_layer)
+PHONEBIT_LAYERS(kMatmulTransposed, make_product_layer)
 
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op,
                                                const OutputPart& part) {

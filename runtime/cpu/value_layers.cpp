@@ -12,7 +12,7 @@ using format::DataType;
 using format::OpKind;
 using loader::Op;
 
-class FloatPoolLayer final : public Layer {
+class FloatPoolLayer final : public SplitLayer {
  public:
   FloatPoolLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : binding_(context, op, part), shape_(conv_shape(context, op, part)) {
@@ -23,13 +23,12 @@ class FloatPoolLayer final : public Layer {
     bind_operand(context, op, part, 0, &input_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
     const double elements = elements_of(context, op, part);
-    rows_ =
+    split_ =
         make_split(shape_.out_h, 1, elements * (0.1 * taps + epilogue_ns_per_element(op)), context.threads);
   }
 
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    pool_(shape_, input_, rows_.begin(part), rows_.end(part), binding_.epilogue(), stop);
+  void run_range(int begin, int end, const Stop& stop) override {
+    pool_(shape_, input_, begin, end, binding_.epilogue(), stop);
   }
 
  private:
@@ -37,10 +36,9 @@ class FloatPoolLayer final : public Layer {
   ConvShape shape_;
   decltype(ValueKernels::max_pool_f32) pool_;
   const float* input_ = nullptr;
-  Split rows_;
 };
 
-class BitPoolLayer final : public Layer {
+class BitPoolLayer final : public SplitLayer {
  public:
   BitPoolLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : shape_(conv_shape(context, op, part)), pool_(context.isa.values->max_pool_bits) {
@@ -51,12 +49,11 @@ class BitPoolLayer final : public Layer {
     bind_output(context, op.record.bits_output, part, &output_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
     const double output_bytes = row_bytes_of(context, op, part);
-    rows_ = make_split(shape_.out_h, 1, copy_ns(output_bytes * (taps + 1)), context.threads);
+    split_ = make_split(shape_.out_h, 1, copy_ns(output_bytes * (taps + 1)), context.threads);
   }
 
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    pool_(shape_, flip_mask_, input_, rows_.begin(part), rows_.end(part), output_, stop);
+  void run_range(int begin, int end, const Stop& stop) override {
+    pool_(shape_, flip_mask_, input_, begin, end, output_, stop);
   }
 
  private:
@@ -65,12 +62,11 @@ class BitPoolLayer final : public Layer {
   const uint32_t* flip_mask_ = nullptr;
   const uint32_t* input_ = nullptr;
   uint32_t* output_ = nullptr;
-  Split rows_;
 };
 
 /// Input is the element type that the kernel reads: float, uint8_t, or uint32_t for packed bits.
 template <class Input>
-class ElementwiseLayer final : public Layer {
+class ElementwiseLayer final : public SplitLayer {
  public:
   using Function = void (*)(const Input*, int, int, const Epilogue&, const Stop&);
 
@@ -85,22 +81,20 @@ class ElementwiseLayer final : public Layer {
     const double work_ns = copy_ns(input_bytes + row_bytes_of(context, op, part)) +
                            elements_of(context, op, part) * epilogue_ns_per_element(op);
     const bool joins = !std::is_same_v<Input, uint32_t> && binding_.join_rows(op, width);
-    pixels_ = make_split(joins ? pixels / width : pixels, 1, work_ns, context.threads);
+    split_ = make_split(joins ? pixels / width : pixels, 1, work_ns, context.threads);
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    function_(input_, pixels_.begin(part), pixels_.end(part), binding_.epilogue(), stop);
+  void run_range(int begin, int end, const Stop& stop) override {
+    function_(input_, begin, end, binding_.epilogue(), stop);
   }
 
  private:
   EpilogueBinding binding_;
   Function function_;
   const Input* input_ = nullptr;
-  Split pixels_;
 };
 
-class SoftmaxLayer final : public Layer {
+class SoftmaxLayer final : public SplitLayer {
  public:
   SoftmaxLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : channels_(context.model.output(op).channels) {
@@ -109,12 +103,11 @@ class SoftmaxLayer final : public Layer {
     kernel_ = std::string(is_log ? "log_softmax_f32__" : "softmax_f32__") + context.isa.name;
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    pixels_ = make_split(pixels_of(context, op, part), 1, elements_of(context, op, part), context.threads);
+    split_pixels(context, op, part, elements_of(context, op, part));
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
-    softmax_(input_, pixels_.begin(part), pixels_.end(part), channels_, output_);
+  void run_range(int begin, int end, const Stop& /*stop*/) override {
+    softmax_(input_, begin, end, channels_, output_);
   }
 
  private:
@@ -122,10 +115,9 @@ class SoftmaxLayer final : public Layer {
   decltype(ValueKernels::softmax) softmax_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split pixels_;
 };
 
-class BitPlanesLayer final : public Layer {
+class BitPlanesLayer final : public SplitLayer {
  public:
   BitPlanesLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : bit_planes_(context.isa.values->bit_planes),
@@ -135,14 +127,12 @@ class BitPlanesLayer final : public Layer {
     bind_operand(context, op, part, 0, &input_);
     for (int plane = 0; plane < planes_; ++plane)
       bind_output(context, op.record.bits_output + plane, part, &outputs_[plane]);
-    pixels_ =
-        make_split(pixels_of(context, op, part), 1, elements_of(context, op, part) * 0.1, context.threads);
+    split_pixels(context, op, part, elements_of(context, op, part) * 0.1);
   }
 
-  int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part, const Stop& stop) override {
-    const int block = std::max(1, kBlockElements / channels_), end = pixels_.end(part);
-    for (int first = pixels_.begin(part); first < end && !stop(); first += block)
+  void run_range(int begin, int end, const Stop& stop) override {
+    const int block = std::max(1, kBlockElements / channels_);
+    for (int first = begin; first < end && !stop(); first += block)
       bit_planes_(input_, first, std::min(first + block, end), channels_, planes_, outputs_);
   }
 
@@ -153,7 +143,6 @@ class BitPlanesLayer final : public Layer {
   int channels_, planes_;
   const float* input_ = nullptr;
   uint32_t* outputs_[ops::kMaxPlanes] = {};
-  Split pixels_;
 };
 
 std::unique_ptr<Layer> make_max_pool_layer(const BuildContext& context, const Op& op,
@@ -178,17 +167,11 @@ std::unique_ptr<Layer> make_elementwise_layer(const BuildContext& context, const
 
 }  // namespace
 
-template <>
-const MakeLayer LayersOf<OpKind::kMaxPool2d>::make = make_max_pool_layer;
-template <>
-const MakeLayer LayersOf<OpKind::kAveragePool2d>::make = make_one<FloatPoolLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kElementwise>::make = make_elementwise_layer;
-template <>
-const MakeLayer LayersOf<OpKind::kBitPlanes>::make = make_one<BitPlanesLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kSoftmax>::make = make_one<SoftmaxLayer>;
-template <>
-const MakeLayer LayersOf<OpKind::kLogSoftmax>::make = make_one<SoftmaxLayer>;
+PHONEBIT_LAYERS(kMaxPool2d, make_max_pool_layer)
+PHONEBIT_LAYERS(kAveragePool2d, make_one<FloatPoolLayer>)
+PHONEBIT_LAYERS(kElementwise, make_elementwise_layer)
+PHONEBIT_LAYERS(kBitPlanes, make_one<BitPlanesLayer>)
+PHONEBIT_LAYERS(kSoftmax, make_one<SoftmaxLayer>)
+PHONEBIT_LAYERS(kLogSoftmax, make_one<SoftmaxLayer>)
 
 }  // namespace phonebit::engine::cpu

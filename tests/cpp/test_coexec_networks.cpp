@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "analysis/op_part.h"
@@ -62,11 +61,7 @@ ExecutionPlan plan_of(const loader::Model& model, Cut cut, Processor first) {
 }
 
 bool is_same(const PlannedPart& a, const PlannedPart& b) {
-  const auto numbers = [](const PlannedPart& planned) {
-    return std::make_tuple(planned.stage, planned.processor, planned.layer, planned.part.row_begin,
-                           planned.part.row_end, planned.part.channel_begin, planned.part.channel_end);
-  };
-  return numbers(a) == numbers(b);
+  return a.stage == b.stage && a.processor == b.processor && a.layer == b.layer && a.part == b.part;
 }
 
 /// Stages in which both processors compute parts of one layer.

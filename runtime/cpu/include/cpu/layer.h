@@ -92,6 +92,10 @@ struct LayersOf {
   const MakeLayer LayersOf<format::OpKind::kind>::make;
 PHONEBIT_OPERATORS(PHONEBIT_DECLARE)
 #undef PHONEBIT_DECLARE
+/// Names what makes the layers of an operator.
+#define PHONEBIT_LAYERS(kind, maker) \
+  template <>                        \
+  const MakeLayer LayersOf<format::OpKind::kind>::make = maker;
 
 /// MakeLayer of an operator that has one class of layers.
 template <class OneLayer>

@@ -54,6 +54,25 @@ inline double elements_of(const BuildContext& context, const loader::Op& op, con
   return 1.0 * pixels_of(context, op, part) * (part.channel_end - part.channel_begin);
 }
 
+/// A layer of one phase, whose work is a run of rows or of pixels.
+class SplitLayer : public Layer {
+ public:
+  int parts(int /*phase*/) const override { return split_.parts; }
+  void run(int /*phase*/, int part, const Stop& stop) final {
+    run_range(split_.begin(part), split_.end(part), stop);
+  }
+
+ protected:
+  virtual void run_range(int begin, int end, const Stop& stop) = 0;
+  /// The work is the part's pixels.
+  void split_pixels(const BuildContext& context, const loader::Op& op, const OutputPart& part,
+                    double work_ns) {
+    split_ = make_split(pixels_of(context, op, part), 1, work_ns, context.threads);
+  }
+
+  Split split_;
+};
+
 /// Bytes of the part's rows in an output.
 inline double row_bytes_of(const BuildContext& context, const loader::Op& op, const OutputPart& part) {
   return static_cast<double>(pixel_bytes(context.model.output(op))) * pixels_of(context, op, part);

@@ -13,6 +13,11 @@ enum class Processor { cpu = 0, gpu = 1 };
 struct OutputPart {
   int row_begin, row_end;
   int channel_begin, channel_end;
+
+  bool operator==(const OutputPart& other) const {
+    return row_begin == other.row_begin && row_end == other.row_end && channel_begin == other.channel_begin &&
+           channel_end == other.channel_end;
+  }
 };
 
 /// What one processor computes of one layer.
