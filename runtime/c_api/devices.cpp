@@ -101,12 +101,7 @@ phonebit_status phonebit_core_get(int32_t index, phonebit_core_info* info) {
     phonebit_core_info& result = given(info, "info");
     const std::vector<threads::Processor> cores = threads::online_processors();
     const threads::Processor& core = cores[checked_index(index, cores.size(), "cores")];
-    phonebit_core_info content{};
-    content.index = core.index;
-    content.max_mhz = core.max_mhz;
-    content.capacity = core.capacity;
-    content.is_big = core.is_big ? 1 : 0;
-    content.is_little = core.is_little ? 1 : 0;
-    give(result, content, "phonebit_core_info");
+    give(result, {0, core.index, core.max_mhz, core.capacity, core.is_big, core.is_little},
+         "phonebit_core_info");
   });
 }

@@ -12,8 +12,6 @@
 using namespace phonebit::engine;
 using namespace phonebit::engine::c_api;
 
-static_assert(static_cast<int>(images::ImageFormat::i420) == PHONEBIT_PICTURE_I420);
-static_assert(static_cast<int>(images::YuvColors::bt709_limited) == PHONEBIT_YUV_BT709_LIMITED);
 static_assert(static_cast<int>(ColorOrder::rgba) == PHONEBIT_COLOR_RGBA);
 static_assert(static_cast<int>(Resize::letterbox) == PHONEBIT_RESIZE_LETTERBOX);
 static_assert(static_cast<int>(Interpolation::bicubic) == PHONEBIT_INTERPOLATION_BICUBIC);

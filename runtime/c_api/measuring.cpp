@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "descriptions.h"
 #include "engine/devices.h"
 #include "handles.h"
 #include "status.h"
@@ -15,10 +16,6 @@ using namespace phonebit::engine;
 using namespace phonebit::engine::c_api;
 
 namespace {
-
-OutputPart part_of(const phonebit_part& part) {
-  return {part.row_begin, part.row_end, part.channel_begin, part.channel_end};
-}
 
 std::optional<OutputPart> part_or_none(const phonebit_part* part) {
   if (part == nullptr) return std::nullopt;
@@ -74,16 +71,11 @@ phonebit_status phonebit_network_plan(const phonebit_network* network, phonebit_
 phonebit_status phonebit_network_coexec(const phonebit_network* network, phonebit_coexec_info* info) {
   return guarded([&] {
     const CoexecInfo coexec = given(network, "network").network.coexec();
-    phonebit_coexec_info content{};
-    content.sharing = static_cast<phonebit_sharing>(coexec.sharing);
-    content.synchronization = static_cast<phonebit_synchronization>(coexec.synchronization);
-    content.is_on_cpu_alone = coexec.is_on_cpu_alone ? 1 : 0;
-    content.is_on_gpu_alone = coexec.is_on_gpu_alone ? 1 : 0;
-    content.is_on_trial = coexec.is_on_trial ? 1 : 0;
-    content.plan_ms = coexec.plan_ms;
-    content.cpu_ms = coexec.cpu_ms;
-    content.gpu_ms = coexec.gpu_ms;
-    give(given(info, "info"), content, "phonebit_coexec_info");
+    give(given(info, "info"),
+         {0, static_cast<phonebit_sharing>(coexec.sharing),
+          static_cast<phonebit_synchronization>(coexec.synchronization), coexec.is_on_cpu_alone,
+          coexec.is_on_gpu_alone, coexec.is_on_trial, coexec.plan_ms, coexec.cpu_ms, coexec.gpu_ms},
+         "phonebit_coexec_info");
   });
 }
 
@@ -95,11 +87,7 @@ phonebit_status phonebit_network_measure_layer(phonebit_network* network, int32_
     phonebit_layer_times& result = given(times, "times");
     const LayerTimes measured =
         own.measure_layer(checked_layer(own, layer), part_or_none(cpu), part_or_none(gpu), repeats);
-    phonebit_layer_times content{};
-    content.total_us = measured.total;
-    content.cpu_us = measured.cpu;
-    content.gpu_us = measured.gpu;
-    give(result, content, "phonebit_layer_times");
+    give(result, {0, measured.total, measured.cpu, measured.gpu}, "phonebit_layer_times");
   });
 }
 

@@ -159,27 +159,20 @@ phonebit_status phonebit_network_label_get(const phonebit_network* network, int3
 phonebit_status phonebit_network_memory(const phonebit_network* network, phonebit_memory_info* info) {
   return guarded([&] {
     const phonebit::engine::MemoryInfo memory = of(network).memory();
-    phonebit_memory_info content{};
-    content.arena_bytes = memory.arena_bytes;
-    content.lower_bound_bytes = memory.lower_bound_bytes;
-    content.scratch_bytes = memory.scratch_bytes;
-    content.weight_bytes = memory.weight_bytes;
-    content.file_bytes = memory.file_bytes;
-    give(given(info, "info"), content, "phonebit_memory_info");
+    give(given(info, "info"),
+         {0, memory.arena_bytes, memory.lower_bound_bytes, memory.scratch_bytes, memory.weight_bytes,
+          memory.file_bytes},
+         "phonebit_memory_info");
   });
 }
 
 phonebit_status phonebit_network_startup(const phonebit_network* network, phonebit_startup_info* info) {
   return guarded([&] {
     const phonebit::engine::StartupInfo startup = of(network).startup();
-    phonebit_startup_info content{};
-    content.programs_built = startup.programs_built;
-    content.programs_loaded = startup.programs_loaded;
-    content.cache_entries_rejected = startup.cache_entries_rejected;
-    content.self_tests_run = startup.self_tests_run;
-    content.build_ms = startup.build_ms;
-    content.uses_command_buffer = startup.uses_command_buffer ? 1 : 0;
-    give(given(info, "info"), content, "phonebit_startup_info");
+    give(given(info, "info"),
+         {0, startup.programs_built, startup.programs_loaded, startup.cache_entries_rejected,
+          startup.self_tests_run, startup.build_ms, startup.uses_command_buffer},
+         "phonebit_startup_info");
   });
 }
 

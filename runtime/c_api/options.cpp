@@ -1,6 +1,7 @@
 // What a network is loaded with. Numbers and names are checked when it is; enumerations here, before they
 // become the engine's.
 #include "arguments.h"
+#include "descriptions.h"
 #include "handles.h"
 #include "status.h"
 
@@ -11,10 +12,8 @@ namespace {
 phonebit::engine::Options& of(phonebit_options* options) { return given(options, "options").options; }
 
 phonebit::engine::PlannedPart planned_part(const phonebit_planned_part& part) {
-  return {part.stage,
-          enumerator(part.processor, phonebit::engine::Processor::gpu, "processor"),
-          part.layer,
-          {part.part.row_begin, part.part.row_end, part.part.channel_begin, part.part.channel_end}};
+  return {part.stage, enumerator(part.processor, phonebit::engine::Processor::gpu, "processor"), part.layer,
+          part_of(part.part)};
 }
 
 }  // namespace
@@ -42,6 +41,16 @@ void phonebit_options_destroy(phonebit_options* options) { delete options; }
     return guarded([&] { of(options).field = given_text(text, #field); });                     \
   }
 PHONEBIT_PLAIN_OPTIONS(PHONEBIT_SWITCH, PHONEBIT_NUMBER, PHONEBIT_TEXT)
+#define PHONEBIT_CHOICE(field, Enum, last)                                                                 \
+  phonebit_status phonebit_options_set_##field(phonebit_options* options, int32_t number) {                \
+    return guarded([&] { of(options).field = enumerator(number, phonebit::engine::Enum::last, #field); }); \
+  }
+PHONEBIT_CHOICE(cores, Cores, little)
+PHONEBIT_CHOICE(hint, Hint, power)
+PHONEBIT_CHOICE(precision, Precision, fast)
+PHONEBIT_CHOICE(sharing, Sharing, shared)
+PHONEBIT_CHOICE(synchronization, Synchronization, polling)
+#undef PHONEBIT_CHOICE
 #undef PHONEBIT_SWITCH
 #undef PHONEBIT_NUMBER
 #undef PHONEBIT_TEXT
@@ -50,25 +59,12 @@ phonebit_status phonebit_options_set_device(phonebit_options* options, const cha
   return guarded([&] { of(options).device = given_text(device, "device"); });
 }
 
-phonebit_status phonebit_options_set_cores(phonebit_options* options, phonebit_cores cores) {
-  return guarded([&] { of(options).cores = enumerator(cores, phonebit::engine::Cores::little, "cores"); });
-}
-
 phonebit_status phonebit_options_set_core_list(phonebit_options* options, const int32_t* cores,
                                                int32_t count) {
   return guarded([&] {
     const size_t checked = checked_count(cores, count, "cores");
     of(options).core_list.assign(cores, cores + checked);
   });
-}
-
-phonebit_status phonebit_options_set_hint(phonebit_options* options, phonebit_hint hint) {
-  return guarded([&] { of(options).hint = enumerator(hint, phonebit::engine::Hint::power, "hint"); });
-}
-
-phonebit_status phonebit_options_set_precision(phonebit_options* options, phonebit_precision precision) {
-  return guarded(
-      [&] { of(options).precision = enumerator(precision, phonebit::engine::Precision::fast, "precision"); });
 }
 
 phonebit_status phonebit_options_set_plan(phonebit_options* options, const phonebit_planned_part* parts,
@@ -80,19 +76,6 @@ phonebit_status phonebit_options_set_plan(phonebit_options* options, const phone
     for (size_t i = 0; i < checked_count(parts, count, "parts"); ++i)
       plan.parts.push_back(planned_part(parts[i]));
     target.plan = std::move(plan);
-  });
-}
-
-phonebit_status phonebit_options_set_sharing(phonebit_options* options, phonebit_sharing sharing) {
-  return guarded(
-      [&] { of(options).sharing = enumerator(sharing, phonebit::engine::Sharing::shared, "sharing"); });
-}
-
-phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
-                                                     phonebit_synchronization synchronization) {
-  return guarded([&] {
-    of(options).synchronization =
-        enumerator(synchronization, phonebit::engine::Synchronization::polling, "synchronization");
   });
 }
 

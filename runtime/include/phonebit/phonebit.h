@@ -133,7 +133,7 @@ class Network {
                             Done done) {
     return forward_async(inputs, outputs, 1, std::move(done));
   }
-  /// Passes that run or wait end with Status::cancelled as soon as they can; later ones are not concerned.
+  /// Inferences that run or wait end with Status::cancelled as soon as they can; later ones are not concerned.
   /// Any thread.
   Result<void> cancel() { return detail::result_of(phonebit_network_cancel(handle_.get())); }
 

@@ -450,7 +450,7 @@ PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* ne
 PHONEBIT_API phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms);
 PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);
 
-/* Passes that run or wait on this network return PHONEBIT_CANCELLED as soon as they can: the CPU stops
+/* Inferences that run or wait on this network return PHONEBIT_CANCELLED as soon as they can: the CPU stops
  * within a layer, a GPU finishes the layers that it was given. Later inferences are not concerned. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_cancel(phonebit_network* network);
 

@@ -148,10 +148,10 @@ struct Detection {
 enum class ImageFormat : int32_t {
   gray = PHONEBIT_PICTURE_GRAY,
   rgb = PHONEBIT_PICTURE_RGB,
-  rgba = PHONEBIT_PICTURE_RGBA,
+  rgba = PHONEBIT_PICTURE_RGBA,  ///< alpha counts only where the network reads four channels
   bgr = PHONEBIT_PICTURE_BGR,
   bgra = PHONEBIT_PICTURE_BGRA,
-  nv21 = PHONEBIT_PICTURE_NV21,  ///< planes: Y; V and U interleaved
+  nv21 = PHONEBIT_PICTURE_NV21,  ///< planes: Y; V and U interleaved, for every second row and column
   nv12 = PHONEBIT_PICTURE_NV12,  ///< planes: Y; U and V interleaved
   i420 = PHONEBIT_PICTURE_I420,  ///< planes: Y; U; V; with pixel_bytes any YUV_420_888
 };
