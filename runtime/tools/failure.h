@@ -9,8 +9,8 @@ namespace phonebit::tools {
 /// Exit codes of both programs.
 enum ExitCode {
   exit_ok = 0,
-  exit_parted = 1,  ///< it ran, and something differs from what it should be
-  exit_failed = 2,  ///< it could not run: usage, a file, a device
+  exit_mismatch = 1,  ///< it ran, and something differs from what it should be
+  exit_failed = 2,    ///< it could not run: usage, a file, a device
 };
 
 /// A failure that a person can help, in words.

@@ -39,7 +39,7 @@ int self_test(const Arguments& arguments) {
     std::printf("%s: %zu kernel variants tested, %lld failed%s\n", device.c_str(), results.size(),
                 static_cast<long long>(failed), failed > 0 ? "; those are not used" : "");
   }
-  return failed > 0 ? exit_parted : exit_ok;
+  return failed > 0 ? exit_mismatch : exit_ok;
 }
 
 }  // namespace phonebit::tools

@@ -280,7 +280,7 @@ int run(int argc, const char* const* argv) {
   else
     print_text(loaded, images, checks);
   for (const Check& check : checks)
-    if (!check.difference.empty()) return exit_parted;
+    if (!check.difference.empty()) return exit_mismatch;
   return exit_ok;
 }
 

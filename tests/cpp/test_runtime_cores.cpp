@@ -103,7 +103,7 @@ Numbers processors_of(int thread) {
   return result;
 }
 
-/// Passes by a thread that is watched meanwhile: it must be seen on its core, and be back afterwards.
+/// Inferences by a thread that is watched meanwhile: it must be seen on its core, and be back afterwards.
 void callers_stay_on_their_core(Network& network, int core) {
   const Content in = random_inputs(network.inputs(), 64);
   Content out = room_for(network.outputs(), 64);

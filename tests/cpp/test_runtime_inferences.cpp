@@ -125,7 +125,7 @@ void idle_cancels_have_no_effect(const Options& options) {
   }
 }
 
-/// Passes against cancels at any time: each is either cancelled or right.
+/// Inferences against cancels at any time: each is either cancelled or right.
 void cancels_at_any_time(const Options& options) {
   Network network = load(options);
   Batch batch(2);

@@ -174,6 +174,24 @@ TEST_CASE("survives mutated words") {
   }
 }
 
+/// A file of one layer, which copies a map of so many channels, with what `add` adds.
+template <class Add>
+Bytes copying_model(uint32_t channels, const Add& add) {
+  ModelWriter model;
+  const uint32_t map = model.tensor("map", format::DataType::kF32, 6, 5, channels);
+  const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, channels);
+  model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
+  add(model);
+  return model.bytes({map}, {copy});
+}
+
+/// The file is refused with a text that has `part`; "": it is loaded.
+void check_refusal(const Bytes& file, const std::string& part) {
+  const std::string text = outcome(file, part);
+  CHECK(text.c_str() == doctest::Contains(part.c_str()));
+  CHECK(text.empty() == part.empty());
+}
+
 /// What a C++ program needs to show an image to a network, without reading JSON.
 TEST_CASE("tells preprocessing and labels") {
   const Network network = Network::load(store(small_model()));
@@ -201,14 +219,7 @@ TEST_CASE("refuses damaged preprocessing") {
   const auto refuses = [](const auto& change, const char* part) {
     Record record{0, 2, 1, 8, 0, 1, 0.0, 1.0, {}, {1, 1, 1, 1}, {}};
     change(record);
-    ModelWriter model;
-    const uint32_t image = model.tensor("image", format::DataType::kF32, 6, 5, 3);
-    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 3);
-    model.op(format::OpKind::kElementwise, "copy", {image}).value_output = static_cast<int32_t>(copy);
-    model.preprocessing(record);
-    const std::string text = outcome(model.bytes({image}, {copy}), part);
-    CHECK(text.c_str() == doctest::Contains(part));
-    CHECK(text.empty() == (*part == '\0'));
+    check_refusal(copying_model(3, [&](ModelWriter& model) { model.preprocessing(record); }), part);
   };
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   refuses([](Record&) {}, "");
@@ -232,13 +243,10 @@ TEST_CASE("reads and refuses detection") {
   const auto with = [](const auto& change) {
     Record record{0, 1, 2, {1.5F, 2.0F, 3.0F, 4.5F}, {}};
     change(record);
-    ModelWriter model;
-    const uint32_t map = model.tensor("map", format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 12);
-    model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
-    model.detection(record);
-    model.label("thing");
-    return model.bytes({map}, {copy});
+    return copying_model(12, [&](ModelWriter& model) {
+      model.detection(record);
+      model.label("thing");
+    });
   };
   const Network network = Network::load(store(with([](Record&) {})));
   CHECK(network.labels().size() == 1);
@@ -246,10 +254,7 @@ TEST_CASE("reads and refuses detection") {
   CHECK(network.detection()[0].anchors.size() == 2);
   CHECK(network.detection()[0].anchors[1].width == 3.0F);
   CHECK(network.detection()[0].anchors[1].height == 4.5F);
-  const auto refuses = [&](const auto& change, const std::string& part) {
-    const std::string text = outcome(with(change), part);
-    CHECK(text.c_str() == doctest::Contains(part.c_str()));
-  };
+  const auto refuses = [&](const auto& change, const char* part) { check_refusal(with(change), part); };
   refuses([](Record& r) { r.output = 1; }, "output 1 does not exist");
   refuses([](Record& r) { r.kind = 0; }, "unknown kind 0");
   refuses([](Record& r) { r.kind = 2; }, "unknown kind 2");
@@ -274,10 +279,7 @@ TEST_CASE("reads plans") {
   CHECK(planned.stage == 1);
   CHECK(planned.processor == Processor::cpu);
   CHECK(planned.layer == 1);
-  CHECK(planned.part.row_begin == 2);
-  CHECK(planned.part.row_end == 3);
-  CHECK(planned.part.channel_begin == 0);
-  CHECK(planned.part.channel_end == 40);
+  CHECK((planned.part == OutputPart{2, 3, 0, 40}));
 }
 
 /// A copy of a map, planned by rows on both processors: read, and damaged.
@@ -286,15 +288,11 @@ TEST_CASE("refuses damaged plans") {
   const auto refuses = [](const auto& change, const std::string& part, const std::string& second_device) {
     std::vector<Part> parts = {{0, 1, 0, 0, 2, 0, 12, 0}, {0, 0, 0, 2, 6, 0, 12, 0}};
     change(parts);
-    ModelWriter model;
-    const uint32_t map = model.tensor("map", format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 12);
-    model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
-    model.plan("first", {});
-    model.plan(second_device, parts);
-    const std::string text = outcome(model.bytes({map}, {copy}), part);
-    CHECK(text.c_str() == doctest::Contains(part.c_str()));
-    CHECK(text.empty() == part.empty());
+    const Bytes file = copying_model(12, [&](ModelWriter& model) {
+      model.plan("first", {});
+      model.plan(second_device, parts);
+    });
+    check_refusal(file, part);
   };
   refuses([](auto&) {}, "", "second");
   refuses([](auto&) {}, "an earlier plan is for device 'first', too", "first");
