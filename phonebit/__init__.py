@@ -38,6 +38,7 @@ if typing.TYPE_CHECKING:
     from phonebit.network import Network
     from phonebit.planner.cost_models import collect
     from phonebit.planner.planning_files import plan
+    from phonebit.torch.accelerate import accelerate
     from phonebit.verification.verify import verify
 
     __version__: str
@@ -57,6 +58,7 @@ __all__ = [
     "UnsupportedLayerError",
     "VerificationError",
     "__version__",
+    "accelerate",
     "collect",
     "convert",
     "evaluate",
@@ -70,6 +72,7 @@ _HOMES = {
     "EngineOptions": "phonebit.devices.loading",
     "Network": "phonebit.network",
     "Preprocessing": "phonebit.images.preprocessing",
+    "accelerate": "phonebit.torch.accelerate",
     "collect": "phonebit.planner.cost_models",
     "convert": "phonebit.converter.convert",
     "evaluate": "phonebit.evaluation.evaluate",

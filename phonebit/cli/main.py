@@ -21,6 +21,7 @@ from phonebit.cli.devices import devices
 from phonebit.cli.doctor import doctor
 from phonebit.cli.estimate import estimate
 from phonebit.cli.eval import evaluate
+from phonebit.cli.export import export
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
@@ -35,8 +36,8 @@ from phonebit.cli.verify import verify
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
-    convert, inspect, run, verify, evaluate, batch, bench, profile, compare, estimate, devices,
-    selftest, tune, collect, train_predictor, plan, demo, models, doctor, completion,
+    convert, inspect, export, run, verify, evaluate, batch, bench, profile, compare, estimate,
+    devices, selftest, tune, collect, train_predictor, plan, demo, models, doctor, completion,
 ):  # fmt: skip
     app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)
