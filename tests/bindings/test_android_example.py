@@ -15,7 +15,7 @@ from c_library import c_library
 from phonebit import Network
 from phonebit._runtime import prepare_image
 from phonebit.converter.writer import to_bytes
-from support.builders import described_classifier
+from support.golden import described_classifier
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "android" / "app" / "src" / "main"

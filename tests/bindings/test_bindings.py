@@ -18,7 +18,7 @@ from phonebit import InputError, Network, Preprocessing
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.gpus import gpu_runtime, pyopencl_library
 from phonebit.images.preprocessing import Interpolation, Resize
-from support.builders import described_classifier, engine_graphs
+from support.golden import described_classifier, golden_graph
 from support.opencl_device import device_name, pyopencl_device
 
 pytestmark = pytest.mark.filterwarnings("ignore:the file has no plan for:phonebit.PhoneBitWarning")
@@ -245,7 +245,7 @@ def test_labels_and_the_rule_for_images_are_the_files_by_either_binding(
 def test_levels_in_place_of_values_give_the_same_bits(
     load: Load, tmp_path: Path, device: str
 ) -> None:
-    graph = engine_graphs()["float_layers"]
+    graph = golden_graph("float_layers")
     rule = Preprocessing((0.0, 1.0), mean=(0.45,), std=(0.22,))
     graph.preprocessing = dict.fromkeys(graph.inputs, rule)
     path = tmp_path / "ruled.pbit"
@@ -265,7 +265,7 @@ def test_levels_in_place_of_values_give_the_same_bits(
 def float_rgb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network whose three real channels are images."""
     path = tmp_path_factory.mktemp("networks") / "float_rgb.pbit"
-    path.write_bytes(to_bytes(engine_graphs()["binary_conv_threshold_3_8_pad0"], {}))
+    path.write_bytes(to_bytes(golden_graph("binary_conv_threshold_3_8_pad0"), {}))
     return path
 
 

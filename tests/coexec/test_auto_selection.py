@@ -17,11 +17,11 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import HEADER
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, Processor, with_plan
-from support.builders import engine_graphs, integer_inputs
+from support.golden import golden_graph, integer_inputs
 from support.opencl_device import device_name, pyopencl_device
 from support.random_plans import whole_plan
 
-GRAPH = engine_graphs()["tiny_classifier"]
+GRAPH = golden_graph("tiny_classifier")
 MAX_INFERENCES = 3000
 
 

@@ -24,17 +24,17 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
-from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner import ExecutionPlan, Processor
 from phonebit.planner.measure.measuring import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.predict.profile import write_profile
-from support.builders import engine_graphs, integer_inputs
+from support.golden import golden_graphs, integer_inputs
 from support.made_up_profile import made_up_profile
 from support.opencl_device import check_warnings, device_name, pyopencl_device
 from support.opencl_library import mapping_library
 from support.planner_times import residual
-from support.random_plans import Layers, random_plan, whole_plan
+from support.random_plans import halves_plan, random_plan, whole_plan
 
 _runtime = gpu_runtime()
 CPU, GPU = Processor.CPU, Processor.GPU
@@ -42,13 +42,10 @@ CPU, GPU = Processor.CPU, Processor.GPU
 SHARINGS = ("svm", "map", "copy")
 SYNCHRONIZATIONS = ("polling", "events", "user_events")
 WAYS = tuple(product(SHARINGS, SYNCHRONIZATIONS))
-GRAPHS = engine_graphs()
+GRAPHS = golden_graphs()
 
-# One graph of a kind. The others have the same operators with other channel counts, which matter
-# where channels are cut (the slow tests), and run on OpenCL alone in
-# tests/cpp/test_opencl_networks.cpp.
+# One graph of a kind, for random plans. tests/conformance cuts each operator in the middle.
 NAMES = (
-    "averages",
     "binary_conv_groups3_93_33",
     "binary_conv_threshold_33_31_pad-1",
     "binary_conv_threshold_64_64_pad0",
@@ -66,21 +63,6 @@ NAMES = (
     "two_slopes_31",
     "u8_first_layer_1_33",
 )
-# They differ from others in padding, epilogue or type of weights alone, which cuts do not change.
-SIMILAR = (
-    "binary_conv_threshold_33_31_pad-1",
-    "half_weights",
-    "log_softmax",
-    "rounded_31",
-    "two_slopes_31",
-)
-PLANS = [
-    *(
-        pytest.param(name, kind, marks=pytest.mark.slow if name in SIMILAR else ())
-        for name, kind in product(NAMES, ("gpu", "cpu", "rows", "channels"))
-    ),
-    *(pytest.param(n, "channels", marks=pytest.mark.slow) for n in GRAPHS if n not in NAMES),
-]
 
 
 def in_pairs(names: Sequence[str]) -> list[Any]:
@@ -186,32 +168,7 @@ class Pair:
 
 
 def halves(pair: Pair, by_rows: bool) -> ExecutionPlan:
-    """Every layer that can be is cut in the middle, the GPU has the others."""
-    parts = []
-    cuts: tuple[OutputPart, ...]
-    for planned in whole_plan(pair.contents, GPU).parts:
-        whole = planned.part
-        layer = Layers(pair.contents).all[planned.layer]
-        row, channel = whole.row_end // 2, whole.channel_end // 2 // 8 * 8
-        cuts = (whole,)
-        if by_rows and layer.cuts_rows:
-            cuts = (whole._replace(row_end=row), whole._replace(row_begin=row))
-        elif not by_rows and channel > 0 and layer.cuts_channels:
-            cuts = (whole._replace(channel_end=channel), whole._replace(channel_begin=channel))
-        for processor, cut in zip((GPU, CPU), cuts, strict=False):
-            parts.append(PlannedPart(planned.layer, processor, planned.layer, cut))
-    return ExecutionPlan("test", "user", 0.0, tuple(parts))
-
-
-@pytest.mark.parametrize(("name", "kind"), PLANS)
-def test_simple_plans(name: str, kind: str, device: str, cache: str, tmp_path: Path) -> None:
-    pair = Pair(name, tmp_path, device, cache)
-    plan = (
-        whole_plan(pair.contents, GPU if kind == "gpu" else CPU)
-        if kind in ("gpu", "cpu")
-        else halves(pair, kind == "rows")
-    )
-    pair.check(pair.load(plan))
+    return halves_plan(pair.contents, by_rows)
 
 
 @pytest.mark.parametrize(
@@ -310,9 +267,7 @@ def test_lower_precision_halves_what_the_gpu_stores(
 
 @settings(max_examples=20)
 @given(
-    st.sampled_from(
-        [name for name in NAMES if name not in (*ROUNDING, "averages", "byte_weights")]
-    ),
+    st.sampled_from([name for name in NAMES if name not in (*ROUNDING, "byte_weights")]),
     st.integers(0, 2**32 - 1),
     WAYS_HERE,
     st.sampled_from(("f16", "fast")),

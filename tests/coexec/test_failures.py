@@ -15,7 +15,7 @@ import pytest
 from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.gpus import gpu_devices
-from support.builders import engine_graphs
+from support.golden import golden_graph
 from support.opencl_device import pyopencl_device
 from support.opencl_library import build_library, compiler
 
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 def model(tmp_path: Path) -> Path:
     pyopencl_device()
     path = tmp_path / "tiny_classifier.pbit"
-    path.write_bytes(to_bytes(engine_graphs()["tiny_classifier"], {}))
+    path.write_bytes(to_bytes(golden_graph("tiny_classifier"), {}))
     return path
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from phonebit.converter.cost import bytes_moved
-from support.builders import binary_conv_threshold, residual_block, u8_first_layer
+from support.golden import golden_graph
 
 
 def test_bits_move_as_words_of_32_and_every_op_reads_and_writes_once() -> None:
     pixels = 9 * 11
-    sign = pixels * (33 * 4 + 2 * 4)  # 33 floats in, 2 words out; its threshold is 0, not stored
-    first = pixels * (2 * 4 + 4) + 7 * 9 * 2 * 4 + 7 * 4  # thresholds of 7 channels
+    sign = pixels * (65 * 4 + 3 * 4)  # 65 floats in, 3 words out; its threshold is 0, not stored
+    first = pixels * (3 * 4 + 4) + 7 * 9 * 3 * 4 + 7 * 4  # thresholds of 7 channels
     second = pixels * (4 + 5 * 4) + 5 * 9 * 4
-    assert bytes_moved(binary_conv_threshold(33, 7, 0)) == sign + first + second
+    assert bytes_moved(golden_graph("binary_conv_threshold_65_7_pad1")) == sign + first + second
 
 
 def test_image_levels_move_as_bytes() -> None:
-    graph = u8_first_layer(3, 8)
-    by_floats = u8_first_layer(3, 8)
+    graph = golden_graph("u8_first_layer_3_64")
+    by_floats = golden_graph("u8_first_layer_3_64")
     by_floats.types["image"] = by_floats.types[by_floats.outputs[0]]
     height, width, channels = by_floats.types["image"].shape
     readers = len(graph.consumers("image"))
@@ -25,7 +25,7 @@ def test_image_levels_move_as_bytes() -> None:
 
 
 def test_a_shortcut_is_read_besides_the_main_operand() -> None:
-    graph = residual_block(32)
+    graph = golden_graph("residual_block_32")
     block = next(node for node in graph.nodes if node.name == "block")
     with_shortcut = bytes_moved(graph)
     block.inputs = block.inputs[:1]

@@ -19,7 +19,7 @@ from phonebit.errors import ConversionError, InputError, ModelFormatError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
-from support import builders
+from support import golden
 from support.detector_graph import HEAD, LABELS, cell_detector
 
 INTACT = to_bytes(cell_detector())
@@ -40,7 +40,7 @@ def test_heads_reach_the_graph_and_the_runtime(tmp_path: Path) -> None:
 
 
 def test_files_without_the_section_tell_nothing(tmp_path: Path) -> None:
-    content = to_bytes(builders.tiny_classifier())
+    content = to_bytes(golden.tiny_classifier())
     assert loaded(content, tmp_path).detection == {}
     assert parse_contents(content).detection.size == 0
 

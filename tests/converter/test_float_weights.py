@@ -24,7 +24,7 @@ from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
-from support.builders import engine_graphs, integer_inputs
+from support.golden import golden_graph, integer_inputs
 
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
 DENSE = Window((6, 6))
@@ -149,7 +149,7 @@ def test_weights_that_are_halves_already_are_float32_unless_asked() -> None:
 
 
 def test_a_network_without_real_weights_says_so() -> None:
-    graph = engine_graphs()["binary_conv_threshold_64_64_pad0"]
+    graph = golden_graph("binary_conv_threshold_64_64_pad0")
     log = PassLog()
     RoundFloatWeights().run(graph, log)
     assert log.notes == ["no layer's weights are stored as float16"]
@@ -161,7 +161,7 @@ def test_other_types_are_refused() -> None:
 
 
 def test_only_halves_are_written_as_halves() -> None:
-    graph = engine_graphs()["half_weights"]
+    graph = golden_graph("half_weights")
     weights = op_of(graph, "grouped").weights
     for wrong in (0.1, np.inf, np.nan, 1e6):
         weights[0, 0, 0, 0] = wrong
@@ -170,7 +170,7 @@ def test_only_halves_are_written_as_halves() -> None:
 
 
 def test_halves_that_are_not_finite_are_refused() -> None:
-    contents = to_contents(engine_graphs()["half_weights"])
+    contents = to_contents(golden_graph("half_weights"))
     data = bytearray(contents.data)
     at = int(contents.constants[contents.ops[0]["weights"]]["offset"])
     data[at : at + 2] = b"\x00\xfc"
@@ -180,7 +180,7 @@ def test_halves_that_are_not_finite_are_refused() -> None:
 
 
 def test_halves_are_no_other_constants() -> None:
-    contents = to_contents(engine_graphs()["half_weights"])
+    contents = to_contents(golden_graph("half_weights"))
     constants = contents.constants.copy()
     scale = constants[contents.steps[0]["constant_a"]]
     scale["dtype"], scale["size_bytes"] = DataType.F16, 2 * scale["count"]
@@ -190,7 +190,7 @@ def test_halves_are_no_other_constants() -> None:
 
 
 def test_the_size_of_halves_is_two_bytes_each() -> None:
-    contents = to_contents(engine_graphs()["half_weights"])
+    contents = to_contents(golden_graph("half_weights"))
     constants = contents.constants.copy()
     constants[contents.ops[0]["weights"]]["dtype"] = DataType.F32
     contents.constants = constants
@@ -199,7 +199,7 @@ def test_the_size_of_halves_is_two_bytes_each() -> None:
 
 
 def test_a_network_of_halves_runs_on_any_batch() -> None:
-    graph = engine_graphs()["half_weights"]
+    graph = golden_graph("half_weights")
     assert {a.shape[0] for a in run(graph, integer_inputs(graph, batch=3)).values()} == {3}
 
 

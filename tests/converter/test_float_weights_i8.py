@@ -24,8 +24,8 @@ from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
-from support.builders import engine_graphs
 from support.engine_net import SAME3, Net
+from support.golden import golden_graph
 
 
 def test_the_largest_weight_of_each_filter_becomes_127() -> None:
@@ -106,7 +106,7 @@ def test_filters_too_small_for_a_scale_stay_float32(value: float) -> None:
 
 def test_a_network_without_real_weights_says_so() -> None:
     log = PassLog()
-    QuantizeFloatWeights().run(engine_graphs()["binary_conv_threshold_64_64_pad0"], log)
+    QuantizeFloatWeights().run(golden_graph("binary_conv_threshold_64_64_pad0"), log)
     assert log.notes == ["no layer's weights are stored as int8"]
 
 
@@ -122,7 +122,7 @@ def test_only_integers_are_written_as_bytes() -> None:
 
 
 def test_minus_128_is_refused() -> None:
-    contents = to_contents(engine_graphs()["byte_weights"])
+    contents = to_contents(golden_graph("byte_weights"))
     data = bytearray(contents.data)
     data[int(contents.constants[contents.ops[0]["weights"]]["offset"])] = 0x80
     contents.data = bytes(data)

@@ -1,4 +1,4 @@
-"""Products of two maps: the reference against NumPy, the CPU and OpenCL against the reference."""
+"""Products of two maps: the reference against NumPy, and floats with the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -59,12 +59,9 @@ def on(device: str, graph: Graph, x: dict[str, np.ndarray], folder: Path) -> np.
     return np.asarray(result)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("form", FORMS)
-def test_every_backend_has_the_exact_sums(
-    form: str, size: tuple[int, int, int, int], device: str, tmp_path: Path
-) -> None:
+def test_the_reference_has_the_exact_sums(form: str, size: tuple[int, int, int, int]) -> None:
     rows, columns, depth, groups = size
     graph = product(form, size)
     x = maps(graph)
@@ -77,7 +74,6 @@ def test_every_backend_has_the_exact_sums(
         expected = np.einsum("bmgk,bngk->bmgn", a, b.reshape(2, columns, groups, depth))
     expected = expected.reshape(2, rows, 1, -1)
     np.testing.assert_array_equal(run(graph, x)["y"], expected)
-    np.testing.assert_array_equal(on(device, graph, x, tmp_path), expected)
 
 
 @pytest.mark.parametrize("device", DEVICES)

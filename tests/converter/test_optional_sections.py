@@ -24,9 +24,10 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import PREPROCESSING, ColorOrder, DataType, SectionKind
 from phonebit.format.writer import file_bytes, seal
 from phonebit.images.preprocessing import Interpolation, Preprocessing, Resize
-from support import builders
+from support import golden
+from support.engine_net import Net
 
-INTACT = to_bytes(builders.described_classifier())
+INTACT = to_bytes(golden.described_classifier())
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1" / "tiny_classifier.pbit"
 
 
@@ -38,7 +39,7 @@ def loaded(content: bytes, folder: Path) -> Network:
 
 def two_inputs(channels: int, labels: list[str]) -> Graph:
     """An image and another map of the same shape, added up."""
-    net = builders.Net("two_inputs")
+    net = Net("two_inputs")
     first = net.input("first", (4, 6, channels), DataType.U8)
     second = net.input("second", (4, 6, channels))
     graph = net.done(net.op("sum", Elementwise(Epilogue([AddTensor(1)])), first, second))
@@ -47,7 +48,7 @@ def two_inputs(channels: int, labels: list[str]) -> Graph:
 
 
 def test_labels_and_rules_reach_the_graph_and_the_runtime(tmp_path: Path) -> None:
-    graph = builders.described_classifier()
+    graph = golden.described_classifier()
     (name,) = graph.inputs
     expected = replace(graph.preprocessing[name], color=ColorOrder.GRAY)
     again = graph_from_bytes(INTACT)
@@ -81,7 +82,7 @@ def test_inputs_of_many_channels_have_one_mean_for_all(tmp_path: Path) -> None:
 
 
 def test_files_without_the_sections_tell_nothing(tmp_path: Path) -> None:
-    content = to_bytes(builders.tiny_classifier())
+    content = to_bytes(golden.tiny_classifier())
     network = loaded(content, tmp_path)
     assert (network.labels, network.preprocessing) == ([], {})
     contents = parse_contents(content)
@@ -89,7 +90,7 @@ def test_files_without_the_sections_tell_nothing(tmp_path: Path) -> None:
 
 
 def test_old_files_have_both_in_their_metadata(tmp_path: Path) -> None:
-    contents = parse_contents(to_bytes(builders.tiny_classifier()))
+    contents = parse_contents(to_bytes(golden.tiny_classifier()))
     scale, offset = float(np.float32(2 / 255)), -1.0
     labels = [str(index) for index in range(10)]
     contents.metadata = {"input": {"scale": scale, "offset": offset}, "labels": labels}
@@ -105,7 +106,7 @@ def test_old_files_have_both_in_their_metadata(tmp_path: Path) -> None:
     [3, {}, {"scale": "1", "offset": 0}, {"scale": 0, "offset": 1}, {"scale": 1e400, "offset": 0}],
 )
 def test_nonsense_in_old_metadata_counts_as_absent(tmp_path: Path, meaning: object) -> None:
-    contents = parse_contents(to_bytes(builders.tiny_classifier()))
+    contents = parse_contents(to_bytes(golden.tiny_classifier()))
     contents.metadata = {"input": meaning, "labels": 7}
     network = loaded(file_bytes(contents), tmp_path)
     assert (network.labels, network.preprocessing) == ([], {})
@@ -120,11 +121,11 @@ def test_golden_files_tell_nothing_and_load(tmp_path: Path) -> None:
 
 
 def test_labels_and_rules_that_do_not_fit_are_not_written() -> None:
-    graph = builders.described_classifier()
+    graph = golden.described_classifier()
     graph.labels = ["one"]
     with pytest.raises(ConversionError, match=r"number of labels.*expected 10, got 1"):
         to_bytes(graph)
-    graph = builders.described_classifier()
+    graph = golden.described_classifier()
     graph.preprocessing = {graph.inputs[0]: Preprocessing((0, 1), color=ColorOrder.RGB)}
     with pytest.raises(InputError, match="expected 3 for colour order rgb, got 1"):
         to_bytes(graph)

@@ -24,6 +24,7 @@ from phonebit.converter.ops import (
 )
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, ScaleBias
 from phonebit.converter.passes.merge_comparisons import MergeComparisons
+from phonebit.converter.passes.planes import Planes
 from phonebit.network import Network
 
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
@@ -276,3 +277,14 @@ def test_sums_of_comparisons_of_two_tensors_stay() -> None:
     third = net.add("d", quantizer([1], [0, 1]), y)
     total = net.step("s1", AddTensor(1), net.step("s0", AddTensor(1), first, second), third)
     assert kinds(applied(MergeComparisons(), net.done(total))).count("Quantize") == 3
+
+
+@pytest.mark.parametrize(("error", "is_found"), [(0.0, True), (4e-6, True), (2e-4, False)])
+def test_levels_are_binary_planes_up_to_rounding(error: float, is_found: bool) -> None:
+    planes = Planes(["a", "b"], np.float32([[1, 2], [2, 4]]), np.float32([0, 1]), binary=True)
+    levels = planes.levels * np.float32(0.3)
+    levels[1] += np.float32(error)
+    found = planes.with_levels(levels)
+    assert (found is not None) == is_found
+    if found is not None:
+        np.testing.assert_allclose(found.scales, planes.scales * 0.3, rtol=1e-6)

@@ -1,8 +1,6 @@
-"""Resize: the reference against a plain loop, the CPU and OpenCL against the reference."""
+"""Resize: the reference against a plain loop (tests/conformance: backends against it)."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,16 +11,12 @@ from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import Resize, ResizeBilinear
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net
-
-_runtime = gpu_runtime()
 
 SIZES = [((5, 7), (10, 14)), ((5, 7), (3, 4)), ((4, 6), (9, 6)), ((1, 1), (3, 2)), ((3, 2), (1, 1))]
 KINDS = [ResizeBilinear, ResizeBicubic]
 CASES = [(*sizes, corners, kind) for sizes in SIZES for corners in (False, True) for kind in KINDS]
-ISAS = [name for name, _, supported in _runtime.isas() if supported]
 
 
 def resized(
@@ -75,43 +69,6 @@ def test_the_reference_is_the_mean_of_pixels_by_their_nearness(
     (result,) = run(graph, x).values()
     tolerance = 3e-6 if kind is ResizeBilinear else 6e-6  # places are float32; cubics are steeper
     np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize(("old", "new", "corners", "kind"), CASES)
-def test_every_instruction_set_has_the_bits_of_the_reference(
-    old: tuple[int, int],
-    new: tuple[int, int],
-    corners: bool,
-    kind: type[Resize],
-    isa: str,
-    tmp_path: Path,
-) -> None:
-    graph = resized(old, new, corners, kind)
-    path = tmp_path / "resize.pbit"
-    path.write_bytes(to_bytes(graph))
-    x = pixels(graph)
-    (expected,) = run(graph, x).values()
-    (result,) = _runtime.Network(str(path), 2, f"cpu:{isa}").forward([x["x"]])
-    np.testing.assert_array_equal(result, expected)
-
-
-@pytest.mark.parametrize("channels", [1, 4, 37])
-@pytest.mark.parametrize("corners", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_opencl_has_the_bits_of_the_cpu(
-    kind: type[Resize], corners: bool, channels: int, kernel_cache: str, tmp_path: Path
-) -> None:
-    if not gpu_devices():
-        pytest.skip(f"no OpenCL device: {gpu_error()}")
-    graph = resized((5, 7), (11, 8), corners, kind, channels)
-    path = tmp_path / "resize.pbit"
-    path.write_bytes(to_bytes(graph))
-    x = [pixels(graph, 3)["x"]]
-    expected = _runtime.Network(path, device="cpu").forward(x)
-    network = _runtime.Network(path, device="gpu", cache_directory=kernel_cache)
-    np.testing.assert_array_equal(network.forward(x), expected)
-    assert network.warnings == []
 
 
 @pytest.mark.parametrize("corners", [False, True])

@@ -19,7 +19,7 @@ from phonebit.converter.ops import Input
 from phonebit.converter.reader import graph_from_bytes, read_graph
 from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ConversionError, ModelFormatError
-from phonebit.format.reader import parse_contents
+from phonebit.format.reader import parse_contents, read_contents
 from phonebit.format.records import (
     ALIGNMENT,
     CONSTANT,
@@ -34,9 +34,9 @@ from phonebit.format.records import (
 )
 from phonebit.format.writer import file_bytes, seal
 from phonebit.output_files import write_atomically
-from support import builders
+from support import golden
 
-GRAPHS = builders.engine_graphs()
+GRAPHS = golden.golden_graphs()
 FUZZED = [
     to_bytes(GRAPHS[name])
     for name in (
@@ -53,11 +53,17 @@ def test_a_written_graph_reads_back_and_computes_the_same(name: str) -> None:
     again = graph_from_bytes(content)
     assert again.types == graph.types
     assert [node.name for node in again.nodes] == [node.name for node in graph.nodes]
-    inputs = builders.integer_inputs(graph)
+    inputs = golden.integer_inputs(graph)
     before, after = run(graph, inputs, graph.types), run(again, inputs, graph.types)
     for value, array in before.items():
         np.testing.assert_array_equal(after[value], array, err_msg=value)
     assert to_bytes(again, {"producer": "test"}) == content
+    if name not in golden.NAMES:
+        return
+    written, stored = parse_contents(content), read_contents(golden.FOLDER / f"{name}.pbit")
+    for part in ("tensors", "constants", "operands", "steps", "ops", "inputs", "outputs"):
+        np.testing.assert_array_equal(getattr(written, part), getattr(stored, part), part)
+    assert written.data == stored.data
 
 
 def test_sections_and_constants_are_aligned_and_sealed() -> None:
@@ -71,7 +77,7 @@ def test_sections_and_constants_are_aligned_and_sealed() -> None:
 
 
 def test_metadata_and_labels_travel_with_the_file() -> None:
-    graph = builders.tiny_classifier()
+    graph = golden.tiny_classifier()
     graph.labels = ["Käse", "犬", *map(str, range(8))]
     contents = parse_contents(to_bytes(graph, {"source": {"framework": "test"}}))
     assert contents.metadata["source"] == {"framework": "test"}

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.gpus import gpu_runtime
@@ -30,7 +29,8 @@ from phonebit.format.records import (
     SectionKind,
 )
 from phonebit.format.writer import file_bytes, seal
-from support.builders import described_classifier, engine_graphs, planned_classifier
+from support.golden import described_classifier, golden_graphs, planned_classifier
+from support.stress_graphs import long_lives, reshape_aliases
 
 _runtime = gpu_runtime()
 
@@ -130,7 +130,7 @@ def main(seed: int, count: int, folder: Path) -> None:
     # A file may ask for as much memory as the loader allows; the machine may have less.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     random = np.random.default_rng(seed)
-    graphs = [*engine_graphs().values(), reshape_aliases(), long_lives(), described_classifier()]
+    graphs = [*golden_graphs().values(), reshape_aliases(), long_lives(), described_classifier()]
     files = [*(to_bytes(graph) for graph in graphs), file_bytes(planned_classifier())]
     path = folder / f"{seed}.pbit"
     accepted = 0

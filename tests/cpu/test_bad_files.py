@@ -15,9 +15,9 @@ from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ModelFormatError
 from phonebit.format.records import NONE, DataType, StepKind
 from phonebit.format.writer import file_bytes, seal
-from support.builders import engine_graphs
+from support.golden import golden_graph
 
-INTACT = to_bytes(engine_graphs()["residual_block_64"])
+INTACT = to_bytes(golden_graph("residual_block_64"))
 HERE = Path(__file__).parent
 
 
@@ -103,7 +103,7 @@ def test_messages_say_what_is_wrong(
 def test_channels_that_do_not_exist_are_refused(
     place: int, index: int, words: list[str], tmp_path: Path
 ) -> None:
-    contents = to_contents(engine_graphs()["selected_channels"])
+    contents = to_contents(golden_graph("selected_channels"))
     mixed = contents.constants[contents.ops[0]["weights"]]
     data = bytearray(contents.data)
     at = int(mixed["offset"]) + 4 * place
@@ -124,7 +124,7 @@ def test_channels_that_do_not_exist_are_refused(
 def test_indices_must_be_integers_and_one_per_channel(
     fields: dict[str, int], words: str, tmp_path: Path
 ) -> None:
-    contents = to_contents(engine_graphs()["selected_channels"])
+    contents = to_contents(golden_graph("selected_channels"))
     constants = contents.constants.copy()
     for field, value in fields.items():
         constants[field][contents.ops[0]["weights"]] = value
@@ -144,7 +144,7 @@ def test_indices_must_be_integers_and_one_per_channel(
 def test_halves_are_two_bytes_each_and_as_many_as_weights(
     fields: dict[str, int], words: str, tmp_path: Path
 ) -> None:
-    contents = to_contents(engine_graphs()["half_weights"])
+    contents = to_contents(golden_graph("half_weights"))
     constants = contents.constants.copy()
     for field, value in fields.items():
         constants[field][contents.ops[0]["weights"]] = value
@@ -154,7 +154,7 @@ def test_halves_are_two_bytes_each_and_as_many_as_weights(
 
 @pytest.mark.parametrize("half", [0x7C00, 0xFC00, 0x7E00, 0x7C01])
 def test_halves_are_finite(half: int, tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["half_weights"])
+    contents = to_contents(golden_graph("half_weights"))
     data = bytearray(contents.data)
     at = int(contents.constants[contents.ops[0]["weights"]]["offset"]) + 2 * 77
     data[at : at + 2] = half.to_bytes(2, "little")
@@ -164,7 +164,7 @@ def test_halves_are_finite(half: int, tmp_path: Path) -> None:
 
 
 def test_halves_are_weights_of_real_values_only(tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["u8_first_layer_3_64"])
+    contents = to_contents(golden_graph("u8_first_layer_3_64"))
     constants = contents.constants.copy()
     weights = constants[contents.ops[0]["weights"]]
     weights["dtype"], weights["count"] = DataType.F16, 2 * weights["count"]
@@ -173,7 +173,7 @@ def test_halves_are_weights_of_real_values_only(tmp_path: Path) -> None:
 
 
 def test_a_selection_without_indices_is_refused(tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["selected_channels"])
+    contents = to_contents(golden_graph("selected_channels"))
     ops = contents.ops.copy()
     ops["weights"][0] = NONE
     contents.ops = ops
@@ -181,7 +181,7 @@ def test_a_selection_without_indices_is_refused(tmp_path: Path) -> None:
 
 
 def test_slopes_of_both_signs_are_equally_many(tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["two_slopes_31"])
+    contents = to_contents(golden_graph("two_slopes_31"))
     steps = contents.steps.copy()
     prelu = np.flatnonzero(steps["kind"] == StepKind.PRELU)
     first, per_element = steps[prelu[0]], steps[prelu[1]]

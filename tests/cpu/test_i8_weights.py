@@ -25,8 +25,8 @@ from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ModelFormatError
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
-from support.builders import engine_graphs
 from support.engine_net import SAME3, Net, sign_of
+from support.golden import golden_graph
 
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
 FLOAT_KERNEL, INTEGER_KERNEL = "conv2d_f32_f32_w8", "conv2d_i8_f32"
@@ -165,7 +165,7 @@ def test_a_layer_of_bytes_takes_a_quarter_of_the_memory(tmp_path: Path) -> None:
 
 
 def test_minus_128_is_refused(tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["byte_weights"])
+    contents = to_contents(golden_graph("byte_weights"))
     data = bytearray(contents.data)
     data[int(contents.constants[contents.ops[0]["weights"]]["offset"]) + 77] = 0x80
     contents.data = bytes(data)
@@ -176,7 +176,7 @@ def test_minus_128_is_refused(tmp_path: Path) -> None:
 
 
 def test_bytes_are_weights_of_real_values_only(tmp_path: Path) -> None:
-    contents = to_contents(engine_graphs()["u8_first_layer_3_64"])
+    contents = to_contents(golden_graph("u8_first_layer_3_64"))
     constants = contents.constants.copy()
     weights = constants[contents.ops[0]["weights"]]
     weights["dtype"], weights["count"] = DataType.I8, 4 * weights["count"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import many_parts
 
 from phonebit import CancelledError, InputError, Network, PhoneBitError
 from phonebit.converter.writer import to_bytes
-from support.builders import integer_inputs
+from support.golden import integer_inputs
+from support.stress_graphs import many_parts
 
 GRAPH = many_parts(24, 96)
 

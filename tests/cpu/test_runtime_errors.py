@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import ISAS, load, long_lives
 
 from phonebit import _runtime
 from phonebit.errors import DeviceError, InputError, ModelFormatError, PhoneBitError
-from support.builders import engine_graphs, integer_inputs
+from support.golden import golden_graph, integer_inputs
+from support.stress_graphs import ISAS, load, long_lives
 
-GRAPH = engine_graphs()["tiny_classifier"]
+GRAPH = golden_graph("tiny_classifier")
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import ISAS, Array, load, many_parts
 
 from phonebit import _runtime
-from support.builders import integer_inputs
+from support.golden import integer_inputs
+from support.stress_graphs import ISAS, Array, load, many_parts
 
 GRAPH = many_parts(24, 96)
 

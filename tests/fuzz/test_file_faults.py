@@ -14,7 +14,7 @@ import pytest
 from phonebit.converter.writer import to_bytes
 from phonebit.format.writer import file_bytes
 from phonebit.planner.predict.profile import write_profile
-from support.builders import engine_graphs
+from support.golden import golden_graph
 from support.made_up_profile import made_up_profile
 from support.opencl_device import pyopencl_device
 from support.planner_times import straight
@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 def old(tmp_path: Path) -> Path:
     """An output of an earlier run."""
     path = tmp_path / "old.pbit"
-    path.write_bytes(to_bytes(engine_graphs()["tiny_classifier"]))
+    path.write_bytes(to_bytes(golden_graph("tiny_classifier")))
     return path
 
 
@@ -99,7 +99,7 @@ def test_plan(failing_files: Path, folder: Path, old: Path) -> None:
 def test_tune(failing_files: Path, folder: Path, tmp_path: Path) -> None:
     pyopencl_device()
     model, output, old = folder / "in.pbit", folder / "out.table", tmp_path / "old.table"
-    model.write_bytes(to_bytes(engine_graphs()["binary_conv_threshold_64_64_pad0"]))
+    model.write_bytes(to_bytes(golden_graph("binary_conv_threshold_64_64_pad0")))
     old.write_text("# of an earlier run\n")
     tuning = tmp_path / "cache" / "tuning"
     command = ("tune", model, "--export", output)

@@ -1,7 +1,6 @@
-"""Whole networks on an OpenCL device: the CPU backend's bits, start-up caches, faults found.
+"""Whole networks on an OpenCL device: precision, tuning, start-up caches, faults found.
 
-tests/cpp/test_opencl_networks.cpp does the same for every golden file; here are the networks with
-most kinds of layers, and what goes on around them.
+That all values have the CPU's bits is in tests/conformance and tests/cpp/test_opencl_networks.cpp.
 """
 
 from __future__ import annotations
@@ -23,17 +22,11 @@ from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.gpus import gpu_devices, gpu_error, gpu_runtime
 from phonebit.errors import DeviceError, InputError
-from support.builders import engine_graphs, integer_inputs
 from support.engine_net import SAME3, Net
+from support.golden import golden_graph, integer_inputs
 from support.opencl_device import check_warnings, driver_fault
 
 _runtime = gpu_runtime()
-
-NETWORKS = (
-    "binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers",
-    "selected_channels", "log_softmax", "two_slopes_31", "rounded_31", "half_weights",
-    "byte_weights", "binary_planes_33",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,39 +42,12 @@ def _cache(kernel_cache: str) -> str:
 
 def write(name: str, folder: Path) -> Path:
     path = folder / f"{name}.pbit"
-    path.write_bytes(to_bytes(engine_graphs()[name], {}))
+    path.write_bytes(to_bytes(golden_graph(name), {}))
     return path
 
 
 def inputs_of(name: str) -> list[Any]:
-    return list(integer_inputs(engine_graphs()[name], batch=3).values())
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_every_tensor_has_the_cpu_backends_bits(name: str, cache: str, tmp_path: Path) -> None:
-    path = write(name, tmp_path)
-    inputs = inputs_of(name)
-    gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
-    expected = _runtime.Network(path, device="cpu").activations(inputs)
-    for tensor, got in gpu.activations(inputs).items():
-        np.testing.assert_array_equal(got, expected[tensor], err_msg=tensor)
-    check_warnings(gpu.warnings)
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_replay_plain_enqueue_and_cpu_give_the_same_outputs(
-    name: str, cache: str, tmp_path: Path
-) -> None:
-    path = write(name, tmp_path)
-    inputs = inputs_of(name)
-    expected = _runtime.Network(path, device="cpu").forward(inputs)
-    for command_buffer in (True, False):
-        gpu = _runtime.Network(
-            path, device="gpu", cache_directory=cache, command_buffer=command_buffer
-        )
-        for _ in range(2):
-            for want, got in zip(expected, gpu.forward(inputs), strict=True):
-                np.testing.assert_array_equal(got, want)
+    return list(integer_inputs(golden_graph(name), batch=3).values())
 
 
 def test_half_precision_stays_close_and_keeps_the_inputs_and_outputs_as_floats(

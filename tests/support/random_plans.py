@@ -311,6 +311,22 @@ def _private_part(layer: Layer, rows: set[int], channels: set[int], random: Rand
     return part._replace(channel_begin=first, channel_end=after)
 
 
+def halves_plan(contents: FileContents, by_rows: bool) -> ExecutionPlan:
+    """Every layer that can be is cut in the middle; the GPU has the others."""
+    layers, parts = Layers(contents).all, []
+    for planned in whole_plan(contents, GPU).parts:
+        layer, whole = layers[planned.layer], planned.part
+        row, channel = whole.row_end // 2, whole.channel_end // 2 // GRAIN * GRAIN
+        cuts: tuple[OutputPart, ...] = (whole,)
+        if by_rows and layer.cuts_rows:
+            cuts = (whole._replace(row_end=row), whole._replace(row_begin=row))
+        elif not by_rows and channel > 0 and layer.cuts_channels:
+            cuts = (whole._replace(channel_end=channel), whole._replace(channel_begin=channel))
+        for processor, cut in zip((GPU, CPU), cuts, strict=False):
+            parts.append(PlannedPart(planned.layer, processor, planned.layer, cut))
+    return ExecutionPlan("test", "user", 0.0, tuple(parts))
+
+
 def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
     """One to two changes: numbers, processors, stages, parts left out, repeated or exchanged."""
     parts = list(plan.parts)

@@ -17,7 +17,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.format.bits import pack_signs
 from phonebit.images.image_files import load_image
 from phonebit.images.preprocessing import Preprocessing, Resize
-from support.builders import tiny_classifier
+from support.golden import tiny_classifier
 
 FILES = sorted(GOLDEN.glob("*.pbit"))
 REAL_FILES = ("float_layers", "log_softmax")

@@ -11,8 +11,8 @@ import pytest
 
 import phonebit
 from phonebit.converter.writer import to_bytes
-from support.builders import tiny_classifier
 from support.cli_process import Cli
+from support.golden import tiny_classifier
 from support.opencl_device import device_name, pyopencl_device
 
 MODEL_FOLDER = Path(__file__).parents[2] / "models" / "fashion_mnist"

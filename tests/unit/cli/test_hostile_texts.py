@@ -15,8 +15,8 @@ from phonebit.display import escape_html, escape_markup, printable, printable_li
 from phonebit.errors import InputError
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.text_files import MAX_BYTES, read_text
-from support.builders import tiny_classifier
 from support.cli_process import Cli
+from support.golden import tiny_classifier
 from support.made_up_profile import made_up_profile
 
 DEEP_TOML = "a=" + "[" * 100_000 + "]" * 100_000

@@ -15,7 +15,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.devices.gpus import device_key, gpu_device, pyopencl_library
 from phonebit.devices.target import find_target
 from phonebit.network.random_inputs import random_inputs
-from support.builders import residual_block
+from support.golden import golden_graph
 from support.opencl_device import device_name
 
 Array = np.ndarray[Any, Any]
@@ -28,9 +28,9 @@ def file(tiny_file: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def block_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A residual block of 33 channels: a float output and two of bits."""
+    """A residual block of 31 channels: a float output and two of bits."""
     path = tmp_path_factory.mktemp("networks") / "block.pbit"
-    path.write_bytes(to_bytes(residual_block(33), {}))
+    path.write_bytes(to_bytes(golden_graph("residual_block_31"), {}))
     return path
 
 
@@ -180,7 +180,7 @@ def test_several_outputs_and_packed_bits(block_file: Path, opencl_queue: Any, gp
 
     cpu = Network.load(block_file, device="cpu", threads=1)
     network = Network.load(block_file, device=opencl_queue)
-    x = (np.arange(2 * 6 * 5 * 33) % 7 - 3).reshape(2, 6, 5, 33).astype(np.float32)
+    x = (np.arange(2 * 6 * 5 * 31) % 7 - 3).reshape(2, 6, 5, 31).astype(np.float32)
     name = cpu.inputs[0].name
     expected = cpu.forward({name: x})
     on_host = network.forward({name: x})

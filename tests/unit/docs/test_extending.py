@@ -15,7 +15,7 @@ from phonebit.converter.ops.epilogue.base import EpilogueOp
 from phonebit.converter.ops.epilogue.functions import Function, Names
 from phonebit.converter.passes.base import Pass, PassLog
 from phonebit.converter.passes.pipeline import PASSES, run_pipeline
-from support.builders import tiny_classifier
+from support.golden import tiny_classifier
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("bnn_kernels", "converter", "cpu_backend", "phonebit", "runtime")

@@ -21,8 +21,8 @@ from phonebit.format.records import PLAN, PLAN_PART, SectionKind
 from phonebit.format.writer import file_bytes, seal
 from phonebit.output_files import write_atomically
 from phonebit.planner import ExecutionPlan, Processor, stored_plans, verify_plan, with_plan
-from support.builders import engine_graphs, planned_classifier, tiny_classifier
 from support.cli_process import Cli
+from support.golden import golden_graphs, planned_classifier, tiny_classifier
 from support.plan_cases import NETWORKS
 from support.random_plans import random_plan, whole_plan
 
@@ -264,7 +264,7 @@ def test_any_words_in_plans_are_refused_or_read_alike_by_reader_and_runtime(
 
 
 def test_every_network_of_the_tests_can_hold_a_plan() -> None:
-    for graph in engine_graphs().values():
+    for graph in golden_graphs().values():
         contents = to_contents(graph)
         plan = random_plan(contents, np.random.default_rng(0))
         assert stored_plans(parse_contents(file_bytes(with_plan(contents, plan)))) == (plan,)

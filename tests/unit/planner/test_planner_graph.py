@@ -16,7 +16,7 @@ from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement
-from support.builders import engine_graphs
+from support.golden import golden_graph, golden_graphs
 from support.planner_times import (
     AnalyticTimes,
     Speed,
@@ -41,9 +41,9 @@ def windowed_rows(graph: NetworkGraph, layer: int, rows: tuple[int, int]) -> set
     return {row for row in taps if 0 <= row < height}
 
 
-@pytest.mark.parametrize("name", sorted(engine_graphs()))
+@pytest.mark.parametrize("name", sorted(golden_graphs()))
 def test_rows_read_are_those_under_the_taps(name: str) -> None:
-    graph = NetworkGraph.of(contents_of(engine_graphs()[name]))
+    graph = NetworkGraph.of(contents_of(golden_graph(name)))
     for layer in graph.layers:
         if not layer.geometry.can_cut_rows:
             continue
@@ -109,7 +109,7 @@ def test_chains_end_where_nothing_inside_is_needed_later() -> None:
 
 
 def test_layers_without_rows_make_no_chain() -> None:
-    graph = NetworkGraph.of(contents_of(engine_graphs()["tiny_classifier"]))
+    graph = NetworkGraph.of(contents_of(golden_graph("tiny_classifier")))
     dense = next(layer.index for layer in graph.layers if layer.name == "dense1")
     assert list(chain_ends(graph, dense)) == []
     assert chain_stage(graph, dense - 1, dense + 1, 1) is None

@@ -25,8 +25,8 @@ from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
-from support.builders import engine_graphs
 from support.engine_net import Net, sign_of
+from support.golden import golden_graphs
 from support.planner_times import (
     AnalyticTimes,
     Speed,
@@ -41,7 +41,7 @@ from support.planner_times import (
 
 NO_MARGIN = 0.0
 EVEN = (Speed(3, 0.01, 32), Speed(5, 0.01, 8))
-GRAPHS = engine_graphs()
+GRAPHS = golden_graphs()
 
 
 def plan(

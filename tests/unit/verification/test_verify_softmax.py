@@ -14,8 +14,8 @@ from phonebit.converter.writer import to_bytes
 from phonebit.network import Network
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.source_trace import SourceTrace
-from support.builders import integer_inputs
 from support.engine_net import Net
+from support.golden import integer_inputs
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -1,4 +1,4 @@
-"""Engine graphs that stress the executor, besides those of support/builders; and how to run one."""
+"""Engine graphs that stress the executor, and how to run one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from phonebit.converter.ops import (
     Reshape,
     SelectChannels,
 )
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, MultiplyTensor
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue, MultiplyTensor
 from phonebit.converter.writer import to_bytes
-from phonebit.format.records import DataType
-from support.builders import engine_graphs
 from support.engine_net import SAME3, Net, sign_of
 
 Array = NDArray[Any]
@@ -35,47 +33,6 @@ def load(graph: Graph, folder: Path, threads: int = 1, isa: str = "scalar") -> _
     path = folder / f"{graph.name}.pbit"
     path.write_bytes(to_bytes(graph))
     return _runtime.Network(str(path), threads, f"cpu:{isa}" if isa else "cpu")
-
-
-def assert_same(name: str, got: Array, expected: Array) -> None:
-    """Equal to the last bit; values whose name says ``_tolerance`` went through exp or tanh."""
-    assert got.dtype == expected.dtype, name
-    if name.endswith("_tolerance"):
-        # The engine's exponential is a polynomial, good to some units in the last place.
-        np.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-7, err_msg=name)
-    else:
-        np.testing.assert_array_equal(got, expected, err_msg=name)
-
-
-def grouped(kind: DataType, cin: int, cout: int, groups: int, threshold: bool) -> Graph:
-    """Grouped convolution of u8, f32 or bits; thresholded, or through steps into value and bits."""
-    net = Net(f"grouped_{kind.name}_{cin}_{cout}_{groups}_{int(threshold)}")
-    x = net.input("x", (7, 6, cin), DataType.U8 if kind == DataType.U8 else DataType.F32)
-    window = Window((3, 2), (1, 2), (2, 1), (2, 0, 1, 1))
-    weights = net.signs(cout, 3, 2, cin // groups)
-    integers = Epilogue([], net.thresholds(cout, 500 if kind == DataType.U8 else 3))
-    steps = [net.scale_bias(cout), Clamp(-40.0, 40.0)]
-    floats = Epilogue(list(steps), net.dyadic(cout))
-    epilogue = integers if threshold else floats
-    if kind == DataType.BIT:
-        bits = sign_of(net, x)
-        binary = BinaryConv2D(weights, window, groups, 1, epilogue)
-        net.op("conv", binary, bits, value=not threshold)
-    elif kind == DataType.U8:
-        op = Conv2D(weights.astype(np.float32), window, groups, 0.0, None, 2, -255, epilogue)
-        net.op("conv", op, x, value=not threshold)
-    else:
-        real = net.dyadic(cout, 3, 2, cin // groups, limit=4)
-        net.op("conv", Conv2D(real, window, groups, epilogue=epilogue), x)
-    return net.done(*(["conv/bits"] if threshold else ["conv", "conv/bits"]))
-
-
-def depthwise_from_bits() -> Graph:
-    """Float depthwise convolution whose weights are stored as bits."""
-    net = Net("depthwise_bit_weights")
-    x = net.input("x", (6, 7, 37))
-    weights = net.signs(37, 3, 3, 1).astype(np.float32)
-    return net.done(net.op("conv", Conv2D(weights, SAME3, 37), x))
 
 
 def reshape_aliases() -> Graph:
@@ -108,15 +65,6 @@ def long_lives() -> Graph:
     return net.done(last)
 
 
-def joined_bits(counts: tuple[int, ...]) -> Graph:
-    """Concatenation of bit values of these channel counts, read by a convolution."""
-    net = Net("joined_bits_" + "_".join(map(str, counts)))
-    parts = [sign_of(net, net.input(f"x{i}", (5, 4, n)), f"s{i}") for i, n in enumerate(counts)]
-    joined = net.op("joined", Concat(), *parts)
-    weights = net.signs(9, 3, 3, sum(counts))
-    return net.done(net.op("conv", BinaryConv2D(weights, SAME3), joined), joined)
-
-
 def channel_shuffle(size: int = 40, channels: int = 24) -> Graph:
     """A shuffle of two groups and a split, on a map large enough to be cut for several threads."""
     net = Net(f"channel_shuffle_{size}_{channels}")
@@ -146,17 +94,3 @@ def many_parts(pixels: int = 40, channels: int = 192) -> Graph:
     joined = net.op("joined", Concat(), first, x)
     groups = net.op("groups", Conv2D(net.dyadic(64, 3, 3, 40, limit=1), SAME3, 4), joined)
     return net.done(added, "deep/bits", groups, pooled)
-
-
-def all_cases() -> dict[str, Graph]:
-    """Every graph of this file and of tests/support/builders.py by name."""
-    graphs = list(engine_graphs().values())
-    for kind in (DataType.BIT, DataType.U8, DataType.F32):
-        for cin, cout, groups in ((64, 64, 2), (66, 99, 3), (40, 20, 20), (8, 8, 8)):
-            graphs.append(grouped(kind, cin, cout, groups, False))
-            if kind != DataType.F32:
-                graphs.append(grouped(kind, cin, cout, groups, True))
-    graphs += [depthwise_from_bits(), reshape_aliases(), long_lives()]
-    graphs += [joined_bits(counts) for counts in ((32, 64), (31, 1, 33), (5, 40, 32, 7), (1, 1, 1))]
-    graphs += [channel_shuffle(), many_parts()]
-    return {graph.name: graph for graph in graphs}
