@@ -28,6 +28,6 @@ def test_both_patterns_find_what_they_are_for() -> None:
     wrapper = (BACKEND / "simd" / "avx512.h").read_text(encoding="utf-8")
     neon = (BACKEND / "simd" / "neon.h").read_text(encoding="utf-8")
     assert len(PORTABLE) > 25
-    assert {"_mm512_fmadd_ps", "__m512"} <= set(INTRINSIC.findall(wrapper))
+    assert {"_mm512_fmadd_ps", "__m512i"} <= set(INTRINSIC.findall(wrapper))
     assert {"vfmaq_f32", "float32x4_t"} <= set(INTRINSIC.findall(neon))
     assert len(CONDITION.findall(neon)) == 6
