@@ -121,7 +121,11 @@ def test_opencl(name: str, gpu: str, kernel_cache: str, tmp_path: Path) -> None:
         check_warnings(made.warnings)
 
 
-CUTS = [*((name, "rows") for name in OF_OPERATORS), *((n, "channels") for n in CUT_BY_CHANNELS)]
+CUTS = [
+    *((name, "rows") for name in OF_OPERATORS),
+    # Each part of channels compiles a program of its own.
+    *(pytest.param(name, "channels", marks=pytest.mark.slow) for name in CUT_BY_CHANNELS),
+]
 
 
 @pytest.mark.parametrize(("name", "cut"), CUTS)
