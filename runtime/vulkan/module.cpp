@@ -45,8 +45,9 @@ class Reader {
  public:
   Module read(const std::string& binary) {
     std::vector<uint32_t> words(binary.size() / sizeof(uint32_t));
-    std::memcpy(words.data(), binary.data(), words.size() * sizeof(uint32_t));
-    if (words.size() < kHeaderWords || words[0] != kMagic || binary.size() % sizeof(uint32_t) != 0)
+    const bool is_whole = words.size() >= kHeaderWords && binary.size() % sizeof(uint32_t) == 0;
+    if (is_whole) std::memcpy(words.data(), binary.data(), binary.size());
+    if (!is_whole || words[0] != kMagic)
       fail(ErrorCode::device, "SPIR-V: %zu bytes are no module", binary.size());
     module_.words.assign(words.begin(), words.begin() + kHeaderWords);
     for (size_t i = kHeaderWords; i < words.size();) {
