@@ -89,14 +89,14 @@ void describe_features(PhysicalDevice& device) {
 }
 
 void describe_limits(PhysicalDevice& device, const VkPhysicalDeviceLimits& limits) {
-  device.max_work_group_size = limits.maxComputeWorkGroupInvocations;
+  device.max_work_group_size =
+      std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   device.base_align_bytes = static_cast<size_t>(limits.minStorageBufferOffsetAlignment);
   device.max_buffer_bytes = limits.maxStorageBufferRange;
   device.local_bytes = limits.maxComputeSharedMemorySize;
   device.max_push_bytes = limits.maxPushConstantsSize;
   device.nanoseconds_per_tick = limits.timestampPeriod;
   std::copy_n(limits.maxComputeWorkGroupCount, 3, device.max_group_counts);
-  std::copy_n(limits.maxComputeWorkGroupSize, 3, device.max_group_sizes);
 }
 
 /// False for a device that the engine cannot use.

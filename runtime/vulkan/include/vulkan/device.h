@@ -1,4 +1,4 @@
-// A Vulkan device behind the GPU layer's interface.
+// A Vulkan device, as the GPU layer sees it.
 #pragma once
 
 #include <functional>

@@ -27,7 +27,6 @@ struct PhysicalDevice : gpu::DeviceFacts {
   uint32_t timestamp_bits;       ///< that are valid; 0: the device has no clock
   double nanoseconds_per_tick;   ///< of the clock
   uint32_t max_group_counts[3];  ///< work-groups in a launch
-  uint32_t max_group_sizes[3];   ///< work-items in a work-group
   uint32_t max_push_bytes;       ///< of a kernel's numbers
   Features features;
   VkPhysicalDeviceMemoryProperties memory;

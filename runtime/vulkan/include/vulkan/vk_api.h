@@ -25,7 +25,6 @@ using VoidFunction = void (*)();
 #define PHONEBIT_VK_DEVICE_FUNCTIONS(X)                                                                      \
   X(void, vkDestroyDevice, (VkDevice, const void*))                                                          \
   X(void, vkGetDeviceQueue, (VkDevice, uint32_t, uint32_t, VkQueue*))                                        \
-  X(VkResult, vkDeviceWaitIdle, (VkDevice))                                                                  \
   X(VkResult, vkQueueSubmit, (VkQueue, uint32_t, const VkSubmitInfo*, VkFence))                              \
   X(VkResult, vkCreateFence, (VkDevice, const VkFenceCreateInfo*, const void*, VkFence*))                    \
   X(void, vkDestroyFence, (VkDevice, VkFence, const void*))                                                  \

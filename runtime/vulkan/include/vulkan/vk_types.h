@@ -39,7 +39,7 @@ PHONEBIT_VK_HANDLE(VkQueryPool);
 PHONEBIT_VK_HANDLE(VkShaderModule);
 #undef PHONEBIT_VK_HANDLE
 
-inline constexpr VkResult VK_SUCCESS = 0, VK_NOT_READY = 1, VK_INCOMPLETE = 5, VK_ERROR_DEVICE_LOST = -4;
+inline constexpr VkResult VK_SUCCESS = 0;
 inline constexpr uint32_t VK_API_VERSION_1_1 = 1u << 22 | 1u << 12;
 inline constexpr uint64_t VK_WHOLE_SIZE = ~uint64_t{0};
 
@@ -52,7 +52,6 @@ inline constexpr VkStructureType VK_STRUCTURE_TYPE_APPLICATION_INFO = 0,
                                  VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO = 11,
                                  VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO = 12,
                                  VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
-                                 VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO = 17,
                                  VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
                                  VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO = 29,
                                  VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO = 30,
@@ -296,14 +295,6 @@ struct VkShaderModuleCreateInfo {
   VkFlags flags;
   size_t codeSize;
   const uint32_t* pCode;
-};
-
-struct VkPipelineCacheCreateInfo {
-  VkStructureType sType;
-  const void* pNext;
-  VkFlags flags;
-  size_t initialDataSize;
-  const void* pInitialData;
 };
 
 struct VkSpecializationMapEntry {
