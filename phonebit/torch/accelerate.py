@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from phonebit.errors import ConversionError, DeviceError, InputError, PhoneBitWarning
+
+if TYPE_CHECKING:
+    from phonebit.converter.passes.decide_zeros import Zeros
 
 OLDEST: Final = (2, 6)
 """PyTorch that ``pyproject.toml`` asks for."""
 
 
-def accelerate(module: Any, example: Any) -> Any:
+def accelerate(module: Any, example: Any, *, zeros: Zeros = "auto") -> Any:
     """Make a PyTorch module run on PhoneBit, in PyTorch, on the CPU.
 
     The whole network where it converts; else the largest parts of its module tree that do and have
@@ -32,6 +35,7 @@ def accelerate(module: Any, example: Any) -> Any:
         module: a ``torch.nn.Module`` of float32 parameters on the CPU; it is not changed.
         example: a tensor, or a tuple of tensors, that the module takes, batch first. Shapes after
             the batch are fixed; the batch may be of any size later.
+        zeros: as in ``phonebit.convert``; "exact" gives PyTorch's sign(0) = 0 everywhere.
 
     Returns:
         A module in evaluation mode, with a ``report``; results of PhoneBit have no gradients. The
@@ -50,7 +54,7 @@ def accelerate(module: Any, example: Any) -> Any:
     from phonebit.torch.module import AcceleratedModule
     from phonebit.torch.partition import Partition
 
-    partition = Partition(recorded_calls(module, tensors))
+    partition = Partition(recorded_calls(module, tensors), zeros)
     partition.walk("", module)
     report = partition.report
     if not report.parts:

@@ -9,18 +9,22 @@ import torch
 from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch.importer import TorchSource, open_torch
 from phonebit.converter.importers.torch.nodes import type_of, user_outputs
+from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.errors import ConversionError
 from phonebit.torch.module import NetworkModule, TensorForm
 from phonebit.torch.report import AcceleratedPart
 
 
-def converted(name: str, module: Any, example: tuple[Any, ...]) -> tuple[Any, AcceleratedPart]:
+def converted(
+    name: str, module: Any, example: tuple[Any, ...], zeros: Zeros
+) -> tuple[Any, AcceleratedPart]:
     """Converts a module.
 
     Args:
         name: of the module, for the report.
         module: on the CPU.
         example: tensors that it takes.
+        zeros: as in ``phonebit.convert``.
 
     Returns:
         The ``NetworkModule`` and what the report says of it.
@@ -33,7 +37,7 @@ def converted(name: str, module: Any, example: tuple[Any, ...]) -> tuple[Any, Ac
     structure = source.program.call_spec.out_spec
     if structure.num_leaves != len(outputs) or len(source.graph.outputs) != len(outputs):
         raise ConversionError("returns more than tensors that depend on its input")
-    conversion = convert_graph(source.graph, origin={"framework": "torch"})
+    conversion = convert_graph(source.graph, origin={"framework": "torch"}, zeros=zeros)
     forms = [
         TensorForm(info.name, tuple(x.shape[1:]), x.dtype)
         for info, x in zip(conversion.report.inputs, example, strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.errors import ConversionError
 from phonebit.torch.calls import Calls
 from phonebit.torch.conversion import converted
@@ -36,13 +37,15 @@ class Partition:
 
     Args:
         calls: of the tree's modules, by ``id``.
+        zeros: as in ``phonebit.convert``.
 
     Attributes:
         replaced: what stands for a module, by the module's ``id``.
         report: what runs where.
     """
 
-    def __init__(self, calls: dict[int, Calls]) -> None:
+    def __init__(self, calls: dict[int, Calls], zeros: Zeros) -> None:
+        self._zeros: Zeros = zeros
         self._calls = calls
         self.replaced: dict[int, Any] = {}
         self.report = AccelerationReport()
@@ -88,7 +91,7 @@ class Partition:
             name = f"{run[0][0]} to {run[-1][0]}"
             modules = [module for _, module, _ in run]
             example = self._calls[id(modules[0])].example
-            together = _attempt(name, torch.nn.Sequential(*modules), example)
+            together = _attempt(name, torch.nn.Sequential(*modules), example, self._zeros)
             if not together.reason:
                 self._replace(modules, together)
                 return
@@ -114,13 +117,13 @@ class Partition:
             return Attempt(reason="is not called itself")
         if calls.example is None:
             return Attempt(reason="is called with other things than tensors of one shape")
-        return _attempt(name, module, calls.example)
+        return _attempt(name, module, calls.example, self._zeros)
 
 
-def _attempt(name: str, module: Any, example: tuple[Any, ...] | None) -> Attempt:
+def _attempt(name: str, module: Any, example: tuple[Any, ...] | None, zeros: Zeros) -> Attempt:
     assert example is not None
     try:
-        part, text = converted(name, module, example)
+        part, text = converted(name, module, example, zeros)
     except ConversionError as error:
         return Attempt(reason="; ".join(error.problems))
     return Attempt(part, text, "" if text.binary_layers else WITHOUT_BINARY)

@@ -43,6 +43,16 @@ def test_a_network_gives_pytorchs_bits_for_any_batch(module: Any, fast: Any, bat
     assert str(fast.report).startswith("PhoneBit: the whole module: ")
 
 
+def test_zeros_before_signs_can_be_exact() -> None:
+    """Dyadic numbers meet exact zeros in front of signs."""
+    from support.torch_networks import NETWORKS
+
+    entry = NETWORKS["real_to_binary_resnet18"]
+    module = entry.build("dyadic", 1, True).eval()
+    x = entry.inputs("dyadic", 2, 2, True)
+    assert torch.equal(phonebit.accelerate(module, x[:1], zeros="exact")(x), eager(module, x))
+
+
 def test_its_file_is_verified(module: Any, fast: Any, tmp_path: Path) -> None:
     (tmp_path / "net.pbit").write_bytes(fast.content)
     report = verify(module, tmp_path / "net.pbit", device="cpu")
