@@ -7,7 +7,8 @@ to do about it: the constructor takes these parts one by one so that none is for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from phonebit.display import printable_lines
@@ -94,7 +95,13 @@ class ConversionError(PhoneBitError):
 
 
 class UnsupportedLayerError(ConversionError):
-    """The network has layers (all of them in ``problems``) that PhoneBit does not know."""
+    """The network has layers (all of them in ``problems``) that PhoneBit does not know.
+
+    Attributes:
+        reasons: What is wrong, by the names of layers.
+    """
+
+    reasons: Mapping[str, str] = MappingProxyType({})
 
 
 class InputError(PhoneBitError):

@@ -23,9 +23,10 @@ def export(
 
     Nodes are the file's layers; constants have shapes without values. It is not meant to run.
     """
+    from phonebit.converter.importers.onnx.files import ONNX_FILE
     from phonebit.converter.reader import read_graph
     from phonebit.output_files import check_output, write_output
-    from phonebit.pages.onnx_view import ONNX_FILE, onnx_view
+    from phonebit.pages.onnx_view import onnx_view
 
     check_output(target, ONNX_FILE, [file], force)
     write_output(target, onnx_view(read_graph(file), file.name), ONNX_FILE, [file], force)

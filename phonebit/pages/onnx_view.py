@@ -17,10 +17,8 @@ from phonebit.converter.ops.epilogue.tensors import TensorOp
 from phonebit.converter.ops.with_epilogue import epilogue_of
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
-from phonebit.output_files import FileKind
 
 DOMAIN: Final = "phonebit"
-ONNX_FILE: Final = FileKind("an ONNX file", lambda head: head.startswith(b"\x08"))
 IR_VERSION: Final = 8
 """Of ONNX 1.10, which every viewer reads."""
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from phonebit.converter.convert import Conversion, convert_graph
+from phonebit.acceleration_report import AcceleratedPart
+from phonebit.converter.convert import convert_graph
 from phonebit.converter.importers.torch.importer import TorchSource, open_torch
 from phonebit.converter.importers.torch.nodes import type_of, user_outputs
 from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.errors import ConversionError
 from phonebit.torch.module import NetworkModule, TensorForm
-from phonebit.torch.report import AcceleratedPart
 
 
 def converted(
@@ -43,7 +43,8 @@ def converted(
         for info, x in zip(conversion.report.inputs, example, strict=True)
     ]
     tree = None if structure.is_leaf() else structure
-    return NetworkModule(conversion.content, forms, outputs, tree), _part(name, conversion)
+    whole = NetworkModule(conversion.content, forms, outputs, tree)
+    return whole, AcceleratedPart.of(name, conversion.report)
 
 
 def _outputs(source: TorchSource) -> list[TensorForm]:
@@ -55,11 +56,3 @@ def _outputs(source: TorchSource) -> list[TensorForm]:
             raise ConversionError("an output without the batch as its first axis", got=shape)
         forms.append(TensorForm(name, shape[1:], getattr(torch, str(dtype))))
     return forms
-
-
-def _part(name: str, conversion: Conversion) -> AcceleratedPart:
-    report = conversion.report
-    binary = sum(bool(layer.binary) for layer in report.layers)
-    return AcceleratedPart(
-        name, len(report.layers), binary, report.binary_mac_share, tuple(report.notes)
-    )

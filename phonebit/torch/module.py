@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from phonebit.acceleration_report import AccelerationReport
 from phonebit.errors import DeviceError, InputError
 from phonebit.torch import operator
-from phonebit.torch.report import AccelerationReport
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,11 @@ from typing import Any
 
 import torch
 
+from phonebit.acceleration_report import WITHOUT_BINARY, AcceleratedPart, AccelerationReport
 from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.errors import ConversionError
 from phonebit.torch.calls import Calls
 from phonebit.torch.conversion import converted
-from phonebit.torch.report import AcceleratedPart, AccelerationReport
-
-WITHOUT_BINARY = "has no binary layer"
 
 
 @dataclass
@@ -48,7 +46,7 @@ class Partition:
         self._zeros: Zeros = zeros
         self._calls = calls
         self.replaced: dict[int, Any] = {}
-        self.report = AccelerationReport()
+        self.report = AccelerationReport("PyTorch")
 
     def walk(self, name: str, module: Any) -> None:
         """Looks for the largest parts of one module."""

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from phonebit.converter.importers.files import read_file
 from phonebit.errors import ConversionError
+from phonebit.output_files import FileKind
 
+ONNX_FILE: Final = FileKind("an ONNX file", lambda head: head.startswith(b"\x08"))
 MAX_FILE_BYTES: Final = 1 << 31
 """What one protobuf message can have; larger networks keep their tensors in other files."""
 MAX_VERSION: Final = 1000

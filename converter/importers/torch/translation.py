@@ -111,6 +111,7 @@ def translate(program: Program, name: str, rules: Mapping[str, Rule] = RULES) ->
             where=name,
             hint="replace what is listed by supported operators and convert again",
         )
+        error.reasons = {each.where: f"{each.operator} {each.reason}" for each in problems}
         for problem in dict.fromkeys(problem for problem in problems if problem.line):
             error.add_note(f"{problem.where}: {problem.operator}: {problem.line}")
         raise error

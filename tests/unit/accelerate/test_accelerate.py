@@ -40,7 +40,7 @@ def test_a_network_gives_pytorchs_bits_for_any_batch(module: Any, fast: Any, bat
     assert (result.shape, result.dtype) == ((batch, CLASSES), torch.float32)
     assert torch.equal(result, eager(module, x))
     assert [part.binary_layers for part in fast.report.parts] == [2] and not fast.report.rest
-    assert str(fast.report).startswith("PhoneBit: the whole module: ")
+    assert str(fast.report).startswith("PhoneBit: the whole network: ")
 
 
 def test_zeros_before_signs_can_be_exact() -> None:

@@ -1,0 +1,13 @@
+"""ONNX Runtime sessions whose binary parts run on PhoneBit.
+
+::
+
+    import phonebit.onnxruntime
+
+    session = phonebit.onnxruntime.session("network.onnx", threads=2)
+    scores = session.run(None, {"image": images})[0]
+"""
+
+from phonebit.onnxruntime.sessions import compile_model, library, session
+
+__all__ = ["compile_model", "library", "session"]
