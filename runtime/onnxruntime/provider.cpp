@@ -14,8 +14,7 @@ namespace phonebit::engine::onnxruntime {
 namespace {
 
 constexpr char kName[] = "PhoneBit";
-constexpr char kThreads[] =
-    "ep.phonebit.threads";  // ONNX Runtime's way to write a provider's option
+constexpr char kThreads[] = "ep.phonebit.threads";  // ONNX Runtime's way to write a provider's option
 
 std::string attribute_of(const OrtApi& api, const OrtNode* node, const char* name) {
   const OrtOpAttr* attribute = nullptr;
