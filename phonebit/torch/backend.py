@@ -56,7 +56,7 @@ def backend(graph: Any, examples: Sequence[Any]) -> Any:
     known: list[int] = []
 
     def run(*given: Any) -> Any:
-        """Converts at the first call, since PyTorch has no real tensors before."""
+        """Converts at the first call, since PyTorch has no values to trace with before."""
         nonlocal network, known
         tensors = tuple(given[index] for index in free)
         versions = [given[index]._version for index in state]
