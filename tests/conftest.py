@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from phonebit.devices.gpus import gpu_devices, gpu_error
-from phonebit.planner.measure import engines, measuring
+from phonebit.planner.measure import engines, in_network, measuring
 from support.opencl_device import FAULT, UNOPTIMIZED
 from support.opencl_library import mapping_library, take_mapping_faults, use_mapping_library
 
@@ -75,6 +76,7 @@ def hasty_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "TURNS", 1)
     monkeypatch.setattr(measuring, "REPEATS", 1)
     monkeypatch.setattr(measuring, "QUIET_LIMIT_S", 0)
+    monkeypatch.setattr(in_network, "MAX_SLOWNESS", math.inf)
 
 
 def pytest_collection_finish() -> None:

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import Bench, main
@@ -64,8 +63,9 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     }
     del networks
     for way, passes in passes_in_turns(bench, path, plans).items():
-        beyond_us = (exchange_us(plans[way].stages, times) for times in passes)
-        result["plans"][way]["exchange_ms"] = median(beyond_us) / 1e3
+        typical = PassTimes.typical(passes)
+        exchange_ms = exchange_us(plans[way].stages, typical) / 1e3
+        result["plans"][way] |= {"exchange_ms": exchange_ms, "pass_ms": typical.total_us / 1e3}
     return result
 
 

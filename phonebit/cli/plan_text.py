@@ -74,8 +74,10 @@ def _print_times(console: Console, planned: Planned, check: PassCheck | None) ->
         return
     side = "long" if check.error > 0 else "short"
     console.print(
-        f"predicted {check.predicted_us / 1000:.3f} ms, {abs(check.error):.1%} too {side}, after "
-        f"{check.rounds} {'round' if check.rounds == 1 else 'rounds'} of planning and measuring"
+        f"predicted {check.predicted_us / 1000:.3f} ms, {abs(check.error):.1%} too {side} for a "
+        f"machine {check.slowness:.2f} times as slow as at first, after {check.rounds} "
+        f"{'round' if check.rounds == 1 else 'rounds'} of planning and measuring",
+        soft_wrap=True,
     )
     if not check.agrees:
         console.print(

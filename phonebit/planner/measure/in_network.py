@@ -6,7 +6,9 @@ inferences. What a layer took there stands in place of what it took alone, and h
 long it took corrects its other parts on that processor. What an inference takes beyond its stages
 is what its synchronization costs. A prediction is always older than the inference that it is
 compared with, and a machine's speed changes by a tenth meanwhile: each plan is timed in turns with
-the better single processor, and all times are those at the speed that this one had at first.
+the better single processor, and plans are compared at the speed that this one had at first. What
+is reported are the times that inferences took, and of a machine that slowed down much there are
+none: two processors starve otherwise than one, so that no division makes up for it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Final
 
+from phonebit.errors import DeviceError
 from phonebit.planner.measure.measuring import PassTimes
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.profile import MIN_MARGIN
@@ -29,6 +32,10 @@ AGREEMENT: Final = 0.05
 """Prediction and inference agree if they differ by less than this share of the inference."""
 ROUNDS: Final = 6
 """Passes of plans at most; the last one only repeats the best. Once more where that one loses."""
+MAX_SLOWNESS: Final = 1.3
+"""A machine that became slower than this while it was measured was disturbed."""
+ATTEMPTS: Final = 3
+"""To measure a plan on an undisturbed machine."""
 MIN_SYNCHRONIZATION: Final = 0.01
 """Synchronization is never free: stages may overlap, so an inference takes less than their sum."""
 
@@ -116,11 +123,13 @@ class CorrectedTimes:
 
 @dataclass(frozen=True)
 class PassCheck:
-    """A prediction and the inference that it was for; microseconds of an image.
+    """A prediction and the inference that it was for; microseconds of an image, as measured.
 
     Args:
+        predicted_us: At the speed that the machine had at first.
         home_us: What it took in the same turns on the better single processor, ``home``.
         rounds: Plans that were tried.
+        slowness: How many times as long as at first ``home`` took in these turns.
     """
 
     predicted_us: float
@@ -128,11 +137,12 @@ class PassCheck:
     home_us: float
     home: Processor
     rounds: int
+    slowness: float
 
     @property
     def error(self) -> float:
-        """By how much of the inference the prediction is too long; negative: too short."""
-        return self.predicted_us / self.pass_us - 1
+        """By how much of the inference the prediction, at its speed, is too long; or negative."""
+        return self.predicted_us * self.slowness / self.pass_us - 1
 
     @property
     def agrees(self) -> bool:
@@ -171,6 +181,9 @@ def plan_in_network(
     Returns:
         The plan that gained most, predicted and timed once more if its prediction did not hold, and
         a third time if it then lost. If it gains less than ``MIN_MARGIN``, all on one processor.
+
+    Raises:
+        DeviceError: The machine became slower than ``MAX_SLOWNESS`` and stayed so.
     """
     correction = Correction()
     first = make(correction)
@@ -184,14 +197,15 @@ def plan_in_network(
     tried: list[tuple[Planned, PassCheck, Correction]] = []
 
     def check_in_passes(planned: Planned) -> tuple[Planned, PassCheck, Correction]:
-        times = passes([at_home.plan, planned.plan])
+        times = _undisturbed(passes, [at_home.plan, planned.plan], home_times.total_us)
         slowness = times[0].total_us / home_times.total_us
         of_home, of_plan = (each.over(slowness) for each in times)
         correction.learn(at_home.stages, alone, of_home)
         correction.learn(planned.stages, alone, of_plan)
         correction.learn_synchronization(planned, of_plan)
-        times_us = planned.total_us, of_plan.total_us, of_home.total_us
-        tried.append((planned, PassCheck(*times_us, home, len(tried) + 1), deepcopy(correction)))
+        times_us = planned.total_us, times[1].total_us, times[0].total_us
+        check = PassCheck(*times_us, home, len(tried) + 1, slowness)
+        tried.append((planned, check, deepcopy(correction)))
         return tried[-1]
 
     while len(tried) < ROUNDS - 1:
@@ -212,3 +226,21 @@ def plan_in_network(
         return planned, check
     planned = planned.at_home(home)
     return planned, replace(check, predicted_us=planned.total_us, pass_us=check.home_us)
+
+
+def _undisturbed(
+    passes: Passes, plans: Sequence[ExecutionPlan], usual_us: float
+) -> list[PassTimes]:
+    """Passes in which the first plan takes about what it usually does."""
+    for _ in range(ATTEMPTS):
+        times = passes(plans)
+        slowness = times[0].total_us / usual_us
+        if slowness <= MAX_SLOWNESS:
+            return times
+    raise DeviceError(
+        "the machine became slower while plans were measured, by other work or by heat",
+        where="plan",
+        expected=f"at most {MAX_SLOWNESS} times as slow as at first",
+        got=f"{slowness:.2f} times ({times[0].total_us / 1e3:.3f} ms, {usual_us / 1e3:.3f} ms)",
+        hint="plan again when it is idle, or with --cost-model and --predict",
+    )

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from phonebit.errors import DeviceError
 from phonebit.format.contents import FileContents
 from phonebit.planner import ExecutionPlan, OutputPart, Processor, verify_plan
 from phonebit.planner.measure.in_network import (
     AGREEMENT,
+    ATTEMPTS,
     ROUNDS,
     CorrectedTimes,
     Correction,
@@ -188,7 +190,29 @@ def test_a_prediction_holds_at_another_speed() -> None:
     (planned, check), (other, other_check) = still.plan(), warming.plan()
     assert other.plan.parts == planned.plan.parts
     assert other_check.agrees
-    assert other_check.pass_us == pytest.approx(1.1 * check.pass_us)
+    assert other_check.slowness == pytest.approx(1.1)
+    assert other_check.pass_us == pytest.approx(1.1**2 * check.pass_us)  # as it was measured
+    assert other_check.home_us == pytest.approx(1.1**2 * check.home_us)
+
+
+def test_a_machine_that_became_slower_is_not_measured() -> None:
+    """Its processors starve unequally: what a plan gains there says nothing."""
+    world = World(straight(3, channels=128), drift=1.31)
+    with pytest.raises(
+        DeviceError, match=r"at most 1\.3 times as slow as at first, got 2\.25 times"
+    ):
+        world.plan()
+    assert len(world.turns) == 1 + ATTEMPTS
+
+
+def test_a_machine_that_is_slow_for_a_while_is_measured_again() -> None:
+    """Here it is in the turn after the first one, three times as slow."""
+    quiet, world = World(straight(3, channels=128)), World(straight(3, channels=128))
+    run = world.run
+    world.run = lambda plan: run(plan).over(1 / 3 if len(world.turns) == 2 else 1)  # type: ignore[method-assign]
+    planned, check = world.plan()
+    assert len(world.turns) == 3
+    assert (planned.plan.parts, check) == (quiet.plan()[0].plan.parts, quiet.plan()[1])
 
 
 def test_a_plan_that_loses_gives_way_to_one_processor() -> None:
