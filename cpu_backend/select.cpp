@@ -62,8 +62,9 @@ class MaxTiles {
 
 extern const BinaryConvKernel kDenseConv_avx512, kSharedSumsConv_avx512, kSharedWindowsConv_avx512,
     kCarrySaveConv_avx512, kPopcountConv_avx512, kDenseConv_avx2, kPairTableConv_avx2, kOuterProductConv_sme2,
-    kSharedSumsConv_neon, kCountConv_neon, kPopcntConv_scalar, kAnyConv_scalar;
-extern const Isa kAvx512Isa, kAvx2Isa, kSme2Isa, kNeonI8mmIsa, kNeonDotprodIsa, kNeonIsa, kScalarIsa;
+    kSharedSumsConv_neon, kCountConv_neon, kCountConv_wasm, kPopcntConv_scalar, kAnyConv_scalar;
+extern const Isa kAvx512Isa, kAvx2Isa, kSme2Isa, kNeonI8mmIsa, kNeonDotprodIsa, kNeonIsa, kWasmSimdIsa,
+    kScalarIsa;
 
 #define PHONEBIT_CODE(code) PHONEBIT_IF(PHONEBIT_HAVE_AVX512, code)
 const BinaryConvRow kBinaryConv_avx512[] = {
@@ -95,16 +96,18 @@ const BinaryConvRow kBinaryConv_neon[] = {PHONEBIT_NEON_ROWS};
 const BinaryConvRow kBinaryConv_sme2[] = {{"outer_products", pays_outer_products, kOuterProductPixels,
                                            PHONEBIT_IF(PHONEBIT_HAVE_SME2, kOuterProductConv_sme2)},
                                           PHONEBIT_NEON_ROWS};
+const BinaryConvRow kBinaryConv_wasm[] = {
+    {"count", any_shape, kWasmPixels, PHONEBIT_IF(PHONEBIT_HAVE_WASM_SIMD, kCountConv_wasm)}, {}};
 const BinaryConvRow kBinaryConv_scalar[] = {
     {"popcount", any_shape, kScalarPixels, PHONEBIT_IF(PHONEBIT_HAVE_POPCNT, kPopcntConv_scalar), 1, false,
      &CpuTraits::has_popcnt},
     {"popcount", any_shape, kScalarPixels, &kAnyConv_scalar},
     {}};
 
-const IsaRow kIsas[] = {{kAvx512Name, kBinaryConv_avx512},    {kAvx2Name, kBinaryConv_avx2},
-                        {kSme2Name, kBinaryConv_sme2},        {kNeonI8mmName, kBinaryConv_neon},
-                        {kNeonDotprodName, kBinaryConv_neon}, {kNeonName, kBinaryConv_neon},
-                        {kScalarName, kBinaryConv_scalar},    {}};
+const IsaRow kIsas[] = {
+    {kAvx512Name, kBinaryConv_avx512}, {kAvx2Name, kBinaryConv_avx2},        {kSme2Name, kBinaryConv_sme2},
+    {kNeonI8mmName, kBinaryConv_neon}, {kNeonDotprodName, kBinaryConv_neon}, {kNeonName, kBinaryConv_neon},
+    {kWasmSimdName, kBinaryConv_wasm}, {kScalarName, kBinaryConv_scalar},    {}};
 
 // clang-format off
 const Isa* const kBuiltIsas[] = {
@@ -114,6 +117,7 @@ const Isa* const kBuiltIsas[] = {
     PHONEBIT_LIST(PHONEBIT_HAVE_NEON_I8MM, kNeonI8mmIsa)
     PHONEBIT_LIST(PHONEBIT_HAVE_NEON_DOTPROD, kNeonDotprodIsa)
     PHONEBIT_LIST(PHONEBIT_HAVE_NEON, kNeonIsa)
+    PHONEBIT_LIST(PHONEBIT_HAVE_WASM_SIMD, kWasmSimdIsa)
     &kScalarIsa, nullptr};
 // clang-format on
 

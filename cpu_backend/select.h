@@ -12,6 +12,7 @@ constexpr char kSme2Name[] = "sme2";
 constexpr char kNeonI8mmName[] = "neon_i8mm";
 constexpr char kNeonDotprodName[] = "neon_dotprod";
 constexpr char kNeonName[] = "neon";
+constexpr char kWasmSimdName[] = "wasm_simd";
 constexpr char kScalarName[] = "scalar";
 
 /// A processor, as far as it decides about kernels within its instruction set.
@@ -38,7 +39,7 @@ struct BinaryConvRow {
 
 // Of each instruction set, best first. The last row supports every shape; after it comes one without a name.
 extern const BinaryConvRow kBinaryConv_avx512[], kBinaryConv_avx2[], kBinaryConv_sme2[], kBinaryConv_neon[],
-    kBinaryConv_scalar[];
+    kBinaryConv_wasm[], kBinaryConv_scalar[];
 
 /// An instruction set, whether or not it is built.
 struct IsaRow {
@@ -91,6 +92,6 @@ constexpr int kMaxNeonPositions = 9216;
 /// `pixel_tile` of the kernels, and `block_tile` of one.
 constexpr int kDensePixels = 1, kOuterProductPixels = 64, kSharedAvx512Pixels = 224, kSharedWindowPixels = 7,
               kSharedWindowBlocks = 8, kSharedNeonPixels = 128, kCarrySavePixels = 7, kPopcountPixels = 28,
-              kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
+              kPairTablePixels = 4, kCountPixels = 2, kWasmPixels = 2, kScalarPixels = 1;
 
 }  // namespace phonebit::engine::cpu

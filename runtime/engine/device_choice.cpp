@@ -1,32 +1,14 @@
 #include "engine/device_choice.h"
 
 #include <charconv>
-#include <cstdlib>
 
+#include "engine/device_name.h"
 #include "engine/devices.h"
 #include "opencl/context.h"
 #include "types/fail.h"
 
 namespace phonebit::engine {
 namespace {
-
-constexpr const char* kDeviceForms =
-    "'auto', 'cpu', 'cpu:<instruction set>', 'gpu', 'gpu:<index>', or one of the last two followed by '+cpu' "
-    "or '+cpu:<instruction set>'";
-
-[[noreturn]] void fail_unknown(const std::string& device) {
-  fail(ErrorCode::input, "device '%s' is unknown; expected %s", device.c_str(), kDeviceForms);
-}
-
-std::string isa_names() {
-  std::string names;
-  for (const IsaInfo& isa : instruction_sets()) {
-    if (!names.empty()) names += ", ";
-    names += isa.name;
-    if (!isa.supported) names += " (not on this machine)";
-  }
-  return names;
-}
 
 std::string device_list() {
   std::string list;
@@ -44,7 +26,7 @@ int gpu_index(const std::string& device) {
   if (device != "gpu") {
     const char* const end = device.data() + device.size();
     const auto [stop, error] = std::from_chars(device.data() + 4, end, index);
-    if (error != std::errc() || stop != end) fail_unknown(device);
+    if (error != std::errc() || stop != end) fail_unknown_device(device);
   }
   if (devices.empty()) fail(ErrorCode::device, "device '%s': %s", device.c_str(), gpu_error().c_str());
   if (index >= devices.size())
@@ -54,29 +36,6 @@ int gpu_index(const std::string& device) {
 }
 
 }  // namespace
-
-DeviceName parse_device(const std::string& device) {
-  const size_t plus = device.find('+');
-  const bool is_pair = plus != std::string::npos;
-  const std::string first = device.substr(0, plus), last = is_pair ? device.substr(plus + 1) : first;
-  const bool is_gpu = first == "gpu" || first.rfind("gpu:", 0) == 0;
-  if (!is_pair && (is_gpu || first == "auto")) return {first, false, ""};
-  const std::string isa = last.rfind("cpu:", 0) == 0 ? last.substr(4) : "";
-  if ((is_pair && !is_gpu) || (last != "cpu" && isa.empty())) fail_unknown(device);
-  return {is_pair ? first : "", true, isa};
-}
-
-const cpu::Isa& choose_isa(const std::string& name) {
-  const char* variable = std::getenv("PHONEBIT_CPU");
-  const bool is_from_variable = name.empty() && variable != nullptr;
-  const std::string wanted = is_from_variable ? variable : name;
-  const cpu::Isa* isa = cpu::select_isa(wanted.empty() ? nullptr : wanted.c_str());
-  if (isa == nullptr)
-    fail(ErrorCode::device,
-         "%sinstruction set '%s' is unknown or not supported by this machine; choose one of: %s",
-         is_from_variable ? "PHONEBIT_CPU: " : "", wanted.c_str(), isa_names().c_str());
-  return *isa;
-}
 
 std::shared_ptr<gpu::Device> open_device(const Options& options, const std::string& device,
                                          std::string* label) {

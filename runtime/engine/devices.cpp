@@ -1,22 +1,15 @@
 #include "engine/devices.h"
 
 #include "engine/device_choice.h"
+#include "engine/device_name.h"
 #include "gpu/gpu_backend.h"
 #include "gpu/self_test.h"
 #include "opencl/cl_api.h"
 #include "opencl/context.h"
-#include "select.h"
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"
 
 namespace phonebit::engine {
-
-std::vector<IsaInfo> instruction_sets() {
-  std::vector<IsaInfo> result;
-  for (const cpu::Isa* const* isa = cpu::kBuiltIsas; *isa != nullptr; ++isa)
-    result.push_back({(*isa)->name, (*isa)->features, (*isa)->supported()});
-  return result;
-}
 
 void use_opencl_library(const std::string& path) { opencl::use_library(path); }
 

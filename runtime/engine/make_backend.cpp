@@ -3,6 +3,7 @@
 #include "coexec/coexec_backend.h"
 #include "cpu/cpu_backend.h"
 #include "engine/device_choice.h"
+#include "engine/device_name.h"
 #include "engine/thread_choice.h"
 #include "gpu/gpu_backend.h"
 

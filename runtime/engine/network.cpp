@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/memory_budget.h"
 #include "analysis/op_tensors.h"
 #include "analysis/work.h"
 #include "backend/host_buffers.h"
