@@ -86,7 +86,7 @@ void float_convolution(FloatConvKernel<Weight> ValueKernels::* member, Random& r
     }
     return main;
   };
-  const std::vector<float> main = expected(*select_isa(nullptr));
+  const std::vector<float> main = expected(*select_isa(kScalarName));  // fuses
   const unsigned parts_seed = (unsigned)random();
   LateFailure failure;  // after all were tried
   for (const Isa* const isa : isas_with_own(&Isa::values)) {
