@@ -73,8 +73,8 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
 
 template <int kPixels, class Body>
 PHONEBIT_INLINE void each_vector(const Body& body) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { body(p, q); });
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE { body(p, q); });
   });
 }
 
@@ -83,18 +83,18 @@ template <int kPixels>
 PHONEBIT_INLINE void count_chunk(const uint8_t* const (&from)[kPixels], const uint8_t* weights, int steps,
                                  v128_t (&sums)[kPixels][2 * kVectors]) {
   v128_t bytes[kPixels][kVectors];
-  each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE { bytes[p][q] = wasm_i8x16_splat(0); });
+  each_vector<kPixels>([&](int p, int q) PHONEBIT_LAMBDA_INLINE { bytes[p][q] = wasm_i8x16_splat(0); });
   for (int i = 0; i < steps; ++i, weights += kChannelBlock) {
     v128_t x[kPixels];
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { x[p] = wasm_v128_load8_splat(from[p] + i); });
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { x[p] = wasm_v128_load8_splat(from[p] + i); });
+    unroll<kVectors>([&](int q) PHONEBIT_LAMBDA_INLINE {
       const v128_t w = wasm_v128_load(weights + 16 * q);
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
         bytes[p][q] = wasm_i8x16_add(bytes[p][q], wasm_i8x16_popcnt(wasm_v128_xor(x[p], w)));
       });
     });
   }
-  each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
+  each_vector<kPixels>([&](int p, int q) PHONEBIT_LAMBDA_INLINE {
     sums[p][2 * q] = wasm_i16x8_add(sums[p][2 * q], wasm_u16x8_extend_low_u8x16(bytes[p][q]));
     sums[p][2 * q + 1] = wasm_i16x8_add(sums[p][2 * q + 1], wasm_u16x8_extend_high_u8x16(bytes[p][q]));
   });
@@ -103,8 +103,8 @@ PHONEBIT_INLINE void count_chunk(const uint8_t* const (&from)[kPixels], const ui
 /// Adds sums of 16 bits to counts[kPixels][kChannelBlock] and clears them.
 template <int kPixels>
 PHONEBIT_INLINE void widen(v128_t (&sums)[kPixels][2 * kVectors], int32_t* counts) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<2 * kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+  unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE {
+    unroll<2 * kVectors>([&](int i) PHONEBIT_LAMBDA_INLINE {
       int32_t* to = counts + p * kChannelBlock + 8 * i;
       const v128_t low = wasm_u32x4_extend_low_u16x8(sums[p][i]),
                    high = wasm_u32x4_extend_high_u16x8(sums[p][i]);
@@ -132,7 +132,7 @@ PHONEBIT_INLINE void count_windows(const Runs& runs, const uint8_t* const (&wind
       }
       room -= steps;
       const uint8_t* from[kPixels];
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset + first; });
+      unroll<kPixels>([&](int p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset + first; });
       count_chunk<kPixels>(from, weights, steps, sums);
     }
   }
