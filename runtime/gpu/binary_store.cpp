@@ -126,4 +126,10 @@ void BinaryStore::store(const std::string& key, const std::string& binary) const
   if (!is_written || system::replace(temporary, target) != 0) system::remove(temporary);
 }
 
+int BinaryStore::open_alone(const std::string& path) const {
+  if (directory_.empty()) return -1;
+  create_directories(directory_);
+  return system::open_alone(path);
+}
+
 }  // namespace phonebit::engine::gpu

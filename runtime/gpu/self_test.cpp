@@ -9,6 +9,7 @@
 #include "analysis/op_tensors.h"
 #include "cpu/cpu_backend.h"
 #include "gpu/executor.h"
+#include "gpu/first_use.h"
 #include "gpu/test_problems.h"
 #include "types/fail.h"
 #include "types/interrupt.h"
@@ -124,10 +125,17 @@ SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choic
   if (known != known_.end() && !again) return known->second;
   const StoredBinary stored = again ? StoredBinary{} : store_.load(test_key);
   bool is_lasting = false;
-  const std::string told = stored.binary ? *stored.binary : run(op, choice, has_channel_parts, is_lasting);
+  const std::string told =
+      stored.binary ? *stored.binary : run_safely(op, choice, has_channel_parts, again, is_lasting);
   if (is_lasting) store_.store(test_key, told);
   const bool passed = told == kPassed;
   return known_[test_key] = {op, choice.full_text(), passed, passed ? "" : told};
+}
+
+std::string SelfTest::run_safely(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                                 bool again, bool& is_lasting) {
+  const FirstUse use(store_, key(op, choice, has_channel_parts), again);
+  return use.refusal().empty() ? run(op, choice, has_channel_parts, is_lasting) : use.refusal();
 }
 
 std::string SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,

@@ -1,6 +1,8 @@
 #include <dlfcn.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,6 +14,15 @@ int open_to_read(const std::string& path) { return ::open(path.c_str(), O_RDONLY
 
 int create(const std::string& path, int mode) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+}
+
+int open_alone(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+  // File systems without locks give another error, and the descriptor is of use.
+  if (descriptor < 0 || ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return descriptor;
+  ::close(descriptor);
+  return -1;
 }
 
 int64_t read_at(int descriptor, void* into, size_t bytes, uint64_t offset) {

@@ -3,6 +3,7 @@
 #include <direct.h>
 #include <io.h>
 #include <malloc.h>
+#include <share.h>
 #include <windows.h>
 
 #include <cerrno>
@@ -30,6 +31,11 @@ int open_to_read(const std::string& path) {
 int create(const std::string& path, int) {
   const int flags = _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT;
   return ::_wopen(wide(path).c_str(), flags, _S_IREAD | _S_IWRITE);
+}
+
+int open_alone(const std::string& path) {
+  const int flags = _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT;
+  return ::_wsopen(wide(path).c_str(), flags, _SH_DENYRW, _S_IREAD | _S_IWRITE);
 }
 
 int64_t read_at(int descriptor, void* into, size_t bytes, uint64_t offset) {

@@ -21,6 +21,9 @@ class BinaryStore {
   StoredBinary load(const std::string& key) const;
   /// Keeps a binary, or does not where that is impossible. Creates the directory.
   void store(const std::string& key, const std::string& binary) const;
+  /// A file of the directory, to read and write: there is one, and no other process has it so. -1 where that is
+  /// impossible. Creates the directory.
+  int open_alone(const std::string& path) const;
   /// The file of a key, whether it exists or not.
   std::string path(const std::string& key) const;
 

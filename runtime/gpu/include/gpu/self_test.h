@@ -23,7 +23,8 @@ class SelfTest {
   SelfTest(std::shared_ptr<Device> device, ProgramCache& programs, const std::string& directory);
 
   /// Whether the choice is right on this device; `has_channel_parts`: in its program for parts of the
-  /// channels. An error of the device counts as a failure. `again`: do not believe an old result.
+  /// channels. An error of the device counts as a failure, and that it ended a process. `again`: do not believe an
+  /// old result.
   SelfTestResult result(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
                         bool again = false);
   /// Tests that really ran.
@@ -31,6 +32,9 @@ class SelfTest {
 
  private:
   std::string key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const;
+  /// run(), unless it ended a process before; `again`: even then.
+  std::string run_safely(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                         bool again, bool& is_lasting);
   /// "passed", or what is wrong. `is_lasting`: not where the device failed, which it may not do the next time.
   std::string run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
                   bool& is_lasting);

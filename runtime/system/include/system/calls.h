@@ -16,6 +16,9 @@ namespace phonebit::engine::system {
 int open_to_read(const std::string& path);
 /// The same of a new file, to write; fails where there is one. `mode`: who may do what with it.
 int create(const std::string& path, int mode);
+/// A descriptor to read and write a file, which is made where there is none; for the user alone. Until it is closed,
+/// or the process ends, nobody else gets one: -1.
+int open_alone(const std::string& path);
 /// Like pread.
 int64_t read_at(int descriptor, void* into, size_t bytes, uint64_t offset);
 /// 0 when all that was written is on the disk, else -1.
