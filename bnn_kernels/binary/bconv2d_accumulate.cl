@@ -27,11 +27,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_ac
       const int inside = INSIDE(in_y, in_x);
       const int tap = inside ? ((PIXEL_IMAGE(pixel) * IN_H + in_y) * IN_W + in_x) * PIXEL_VECTORS : 0;
       for (int q = 0; q < PIXEL_VECTORS; ++q) {
-#if PADDED
         d += count_bits(choose_words(inside, input[tap + q], PAD_WORDS(q)) ^ READ_AT(weights, filter, q));
-#else
-        d += count_bits(input[tap + q] ^ READ_AT(weights, filter, q));
-#endif
       }
       filter += PIXEL_VECTORS;
     }

@@ -29,18 +29,9 @@ uint count_window(__global const uint* input, int image, __global const uint* we
       const int tap = image + (inside ? (in_y * IN_W + in_x) * IN_WORDS : 0);
       for (int i = 0; i < GROUP_WORDS; ++i) {
         const int count = min(32, GROUP_C - 32 * i);
-#if GROUPS == 1
-        const uint found = input[tap + i];
-#else
-        const uint found = read_bits(input, tap, group * GROUP_C + 32 * i, count);
-#endif
-#if PADDED && PAD_BITS
-        d += popcount((inside ? found : 0xffffffffu >> (32 - count)) ^ weights[filter + i]);
-#elif PADDED
-        d += popcount((inside ? found : 0u) ^ weights[filter + i]);
-#else
-        d += popcount(found ^ weights[filter + i]);
-#endif
+        const uint found = GROUPS == 1 ? input[tap + i] : read_bits(input, tap, group * GROUP_C + 32 * i, count);
+        const uint outside = PAD_BITS ? 0xffffffffu >> (32 - count) : 0u;
+        d += popcount((inside ? found : outside) ^ weights[filter + i]);
       }
       filter += GROUP_WORDS;
     }

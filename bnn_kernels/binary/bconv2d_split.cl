@@ -35,13 +35,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_sp
   int q = REMAINDER(lane, PIXEL_VECTORS), kx = REMAINDER(tap, KERNEL_W), ky = QUOTIENT(tap, KERNEL_W);
   for (int at = lane; at < WINDOW_VECTORS; at += LANES) {
     const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
-#if PADDED
     const int inside = INSIDE(in_y, in_x);
     const words_t map_words =
         choose_words(inside, input[image + (inside ? (in_y * IN_W + in_x) * PIXEL_VECTORS + q : 0)], PAD_WORDS(q));
-#else
-    const words_t map_words = input[image + (in_y * IN_W + in_x) * PIXEL_VECTORS + q];
-#endif
     REPEAT(TILE_FILTERS, COUNT_FILTER, 0)
     q += STEP_Q;
     kx += STEP_KX;

@@ -27,11 +27,7 @@
 //
 // While adders are empty, half of a vector's steps fall away: the first tap is counted apart from the loops. With one
 // vector per pixel, compilers unroll the loops, which gains more.
-#if COUNT && PIXEL_VECTORS > 1
-#define FIRST_TAP 1
-#else
-#define FIRST_TAP 0
-#endif
+#define FIRST_TAP (COUNT && PIXEL_VECTORS > 1)
 #define LOAD_VECTOR(p, a) map_words[p] = READ(p, q, q);
 #define CLEAR_ADDERS(p, f) adders[p][f].ones = adders[p][f].twos = 0;
 #define ADD_UP(p, f) counts[p][f] = add_up(counts[p][f], adders[p][f]);
@@ -78,17 +74,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, WORD_TILES, 1))) void b
     adders_t adders[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_FILTER, 0)
 #endif
-#if FIRST_TAP
-    {
-      const int ky = 0, kx = 0, q = 0;
-      EACH_PIXEL(FIND_TAP, 0)
-      COUNT_VECTOR
+    if (FIRST_TAP) {
+      {
+        const int ky = 0, kx = 0, q = 0;
+        EACH_PIXEL(FIND_TAP, 0)
+        COUNT_VECTOR
+      }
+      for (int q = 1; q < PIXEL_VECTORS; ++q) {
+        COUNT_VECTOR
+      }
+      EACH_PIXEL(MOVE, DILATION_W * PIXEL_VECTORS)
     }
-    for (int q = 1; q < PIXEL_VECTORS; ++q) {
-      COUNT_VECTOR
-    }
-    EACH_PIXEL(MOVE, DILATION_W * PIXEL_VECTORS)
-#endif
 
     for (int ky = 0; ky < KERNEL_H; ++ky) {
       for (int kx = FIRST_TAP && ky == 0; kx < KERNEL_W; ++kx) {

@@ -14,14 +14,9 @@
 
 // Bit c of plane b is bit b of channel c's count, so that one addition counts for 32 channels: adding a word x of
 // differences is a ripple of half adders, plane' = plane ^ x, x' = plane & x.
-#if KERNEL_H * KERNEL_W < 16
-#define PLANE_NIBBLES 1
-#elif KERNEL_H * KERNEL_W < 256
-#define PLANE_NIBBLES 2
-#else
-#define PLANE_NIBBLES 8
-#endif
-#define ADD_TO_NIBBLE(n, a) planes[n] = add_nibble(planes[n], &carry);
+#define HAS_NIBBLE(n) ((n) < (KERNEL_H * KERNEL_W < 16 ? 1 : KERNEL_H * KERNEL_W < 256 ? 2 : 8))
+#define ADD_TO_NIBBLE(n, a) \
+  if (HAS_NIBBLE(n)) planes[n] = add_nibble(planes[n], &carry);
 #define CLEAR_NIBBLE(n, a) planes[n] = (uint4)(0);
 
 uint4 add_nibble(uint4 plane, uint* carry) {
@@ -37,19 +32,14 @@ uint4 transpose_nibble(uint4 plane) {
   return ((plane.xxxx >> k) & ones) + (((plane.yyyy >> k) & ones) << 1) + (((plane.zzzz >> k) & ones) << 2) +
          (((plane.wwww >> k) & ones) << 3);
 }
-#define TRANSPOSE_NIBBLE(n, a) planes[n] = transpose_nibble(planes[n]);
+#define TRANSPOSE_NIBBLE(n, a) \
+  if (HAS_NIBBLE(n)) planes[n] = transpose_nibble(planes[n]);
 
 // Counts of channels 4 j ... 4 j + 3.
 #define NIBBLE_AT(n, j) (((planes[n] >> (4 * (j))) & 15u) << (4 * (n)))
-#if PLANE_NIBBLES == 1
-#define COUNTS_AT(j) NIBBLE_AT(0, j)
-#elif PLANE_NIBBLES == 2
-#define COUNTS_AT(j) (NIBBLE_AT(0, j) + NIBBLE_AT(1, j))
-#else
 #define COUNTS_AT(j)                                                                         \
   (NIBBLE_AT(0, j) + NIBBLE_AT(1, j) + NIBBLE_AT(2, j) + NIBBLE_AT(3, j) + NIBBLE_AT(4, j) + \
    NIBBLE_AT(5, j) + NIBBLE_AT(6, j) + NIBBLE_AT(7, j))
-#endif
 #define FINISH_QUAD(j, a) packed = finish4(packed, COUNTS_AT(j), table, entries, pixel, 32 * word + 4 * (j) SINK_ARGS);
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise2d(
@@ -60,8 +50,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise
   const int pixel = QUOTIENT(item, OUT_WORDS), word = REMAINDER(item, OUT_WORDS);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;
-  uint4 planes[PLANE_NIBBLES];
-  REPEAT(PLANE_NIBBLES, CLEAR_NIBBLE, 0)
+  uint4 planes[8];
+  REPEAT(8, CLEAR_NIBBLE, 0)
   for (int ky = 0; ky < KERNEL_H; ++ky) {
     const int in_y = TAP_Y(y, ky);
     for (int kx = 0; kx < KERNEL_W; ++kx) {
@@ -69,10 +59,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise
       const int inside = INSIDE(in_y, in_x);
       const uint found = input[image + (inside ? (in_y * IN_W + in_x) * IN_WORDS : 0)];
       uint carry = (inside ? found : PAD_WORD(word)) ^ weights[(ky * KERNEL_W + kx) * IN_WORDS + word];
-      REPEAT(PLANE_NIBBLES, ADD_TO_NIBBLE, 0)
+      REPEAT(8, ADD_TO_NIBBLE, 0)
     }
   }
-  REPEAT(PLANE_NIBBLES, TRANSPOSE_NIBBLE, 0)
+  REPEAT(8, TRANSPOSE_NIBBLE, 0)
   const int entries = TABLE_ENTRIES(borders, y, x);
   uint packed = 0;
   REPEAT(8, FINISH_QUAD, 0)

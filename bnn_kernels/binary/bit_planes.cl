@@ -22,7 +22,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bit_planes
     const float v = LOAD_VALUE(INPUT_HALF, input, from + i);
     const uint whole = (uint)(v > 0.0f ? (v < 255.0f ? v : 255.0f) : 0.0f);
 #pragma unroll
-    for (int b = 0; b < PLANES; ++b) packed[b] |= (whole >> b & 1u) << i;
+    for (int b = 0; b < 8; ++b) packed[b] |= b < PLANES ? (whole >> b & 1u) << i : 0u;
   }
   plane0[item] = packed[0];
   if (PLANES > 1) plane1[item] = packed[1];

@@ -19,11 +19,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bit
   if (item >= end_pixel * TOUCHED_WORDS) return;
   const int pixel = QUOTIENT(item, TOUCHED_WORDS), i = REMAINDER(item, TOUCHED_WORDS);
   const int from = pixel * IN_WORDS + i, to = pixel * OUT_WORDS + CHANNEL_OFFSET / 32 + i;
-#if SHIFT == 0
-  bits[to] = input[from];
-#else
-  const uint low = i > 0 ? input[from - 1] >> (32 - SHIFT) : bits[to];
-  const uint high = i < IN_WORDS ? input[from] << SHIFT : 0u;
-  bits[to] = low | high;
-#endif
+  if (SHIFT == 0) {
+    bits[to] = input[from];
+  } else {
+    const uint low = i > 0 ? input[from - 1] >> (32 - SHIFT) : bits[to];
+    const uint high = i < IN_WORDS ? input[from] << SHIFT : 0u;
+    bits[to] = low | high;
+  }
 }

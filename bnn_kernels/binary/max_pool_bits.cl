@@ -33,11 +33,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void max_pool_b
   const int unit = QUOTIENT(channel, UNIT_BITS);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   const int image = PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_UNITS) + unit;
-#if HAS_FLIP
-  const unit_t flip = flip_mask[unit];
-#else
-  const unit_t flip = 0;
-#endif
+  const unit_t flip = HAS_FLIP ? flip_mask[unit] : 0;
   unit_t largest = 0;
   for (int ky = 0; ky < KERNEL_H; ++ky) {
     const int in_y = TAP_Y(y, ky);

@@ -33,11 +33,8 @@ typedef half4 Vector;
 #define CHAIN 16
 #else
 typedef float4 Vector;
-#if IN_C % 4 == 0
-#define LOAD_FOUR_INPUTS(index) LOAD_VALUE4(INPUT_HALF, input, index)
-#else
-#define LOAD_FOUR_INPUTS(index) LOAD_VALUE4_ANYWHERE(INPUT_HALF, input, index)
-#endif
+#define LOAD_FOUR_INPUTS(index) \
+  (IN_C % 4 == 0 ? LOAD_VALUE4(INPUT_HALF, input, index) : LOAD_VALUE4_ANYWHERE(INPUT_HALF, input, index))
 #endif
 #define FILTER_QUADS ((OUT_C + 3) / 4)
 
@@ -131,15 +128,9 @@ __kernel void conv2d_f32(
         }
 #endif
       }
-#if IN_C % 4 > 0
-      ADD_LAST_CHANNEL(0)
-#endif
-#if IN_C % 4 > 1
-      ADD_LAST_CHANNEL(1)
-#endif
-#if IN_C % 4 > 2
-      ADD_LAST_CHANNEL(2)
-#endif
+      if (IN_C % 4 > 0) ADD_LAST_CHANNEL(0)
+      if (IN_C % 4 > 1) ADD_LAST_CHANNEL(1)
+      if (IN_C % 4 > 2) ADD_LAST_CHANNEL(2)
     }
   }
 

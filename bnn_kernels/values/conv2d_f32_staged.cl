@@ -66,7 +66,6 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
     ADD_ELEMENT(4 * quad + 2, .z)
     ADD_ELEMENT(4 * quad + 3, .w)
   }
-#if WINDOW % 4 != 0
   // Not four with zeros after the window: adding 0 would make +0 of a sum of -0.
   for (int k = count / 4 * 4; k < count; k++) {
     float x[LANE_SHARE(RESULTS)];
@@ -74,7 +73,6 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
     for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = LOCAL_AS(float, inputs)[RESULT_PIXEL(r) * CHUNK + k];
     ADD_ELEMENT(k, )
   }
-#endif
 }
 
 // The lane's share of a chunk's weights, if there is such a chunk.
@@ -91,9 +89,9 @@ void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* wei
 uint finish_sums(Sums sums, int pixel, int channel SINK_PARAMS) {
 #if LANE_FILTERS == 1
   return sink1(sums, pixel, channel SINK_ARGS);
-#elif OUT_C % 4 == 0
-  return !TILES_OVERHANG(TILE_FILTERS) || channel < END_CHANNEL ? sink4(sums, pixel, channel SINK_ARGS) : 0;
 #else
+  if (OUT_C % 4 == 0)
+    return !TILES_OVERHANG(TILE_FILTERS) || channel < END_CHANNEL ? sink4(sums, pixel, channel SINK_ARGS) : 0;
   return sink1(sums.x, pixel, channel SINK_ARGS) | sink1(sums.y, pixel, channel + 1 SINK_ARGS) << 1 |
          sink1(sums.z, pixel, channel + 2 SINK_ARGS) << 2 | sink1(sums.w, pixel, channel + 3 SINK_ARGS) << 3;
 #endif

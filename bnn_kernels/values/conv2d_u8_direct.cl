@@ -22,7 +22,13 @@
 #define FILTER_WORDS (KERNEL_H * KERNEL_W * TAP_WORDS)
 
 #define MAGNITUDE(v) ((v) < 0 ? -(v) : (v))
-#if KERNEL_H * KERNEL_W * (IN_C / GROUPS) * (255 * MAGNITUDE(INPUT_MUL) + MAGNITUDE(INPUT_ADD)) < 16777216
+#ifdef MODULE
+#define SUMS_ARE_FLOATS 0
+#else
+#define SUMS_ARE_FLOATS \
+  (KERNEL_H * KERNEL_W * (IN_C / GROUPS) * (255 * MAGNITUDE(INPUT_MUL) + MAGNITUDE(INPUT_ADD)) < 16777216)
+#endif
+#if SUMS_ARE_FLOATS
 typedef float Sum;
 // +1.0f or -1.0f with the sign from bit i.
 #define WEIGHT(word, i) as_float(0xbf800000u ^ (((word) << (31 - (i))) & 0x80000000u))
@@ -35,11 +41,7 @@ typedef int Sum;
 
 #define TAP_VALUE(place, c) \
   (IS_PADDED(place) ? (Sum)0 : (Sum)input[READABLE(place) + (c)] * (Sum)(INPUT_MUL) + (Sum)(INPUT_ADD))
-#if !HAS_OVERHANG
-#define FILTER(f) (filter0 + (f))
-#else
-#define FILTER(f) min(filter0 + (f), OUT_C - 1)
-#endif
+#define FILTER(f) (HAS_OVERHANG ? min(filter0 + (f), OUT_C - 1) : filter0 + (f))
 
 __kernel void conv2d_u8_direct(
     int first_pixel, int end_pixel, __global const uchar* restrict input, __global const uint* restrict weights,
@@ -80,20 +82,15 @@ __kernel void conv2d_u8_direct(
         for (int f = 0; f < TILE_FILTERS; f++) word[f] = weights[FILTER(f) * FILTER_WORDS + at_word];
         const int count = min(GROUP_IN_C - c0, 32);
         for (int i = 0; i < count; i++) {
-#if GROUPS == 1
           Sum v[TILE_PIXELS];
 #pragma unroll
-          for (int p = 0; p < TILE_PIXELS; p++) v[p] = TAP_VALUE(from[p], c0 + i);
-#endif
+          for (int p = 0; p < TILE_PIXELS; p++) v[p] = GROUPS == 1 ? TAP_VALUE(from[p], c0 + i) : (Sum)0;
 #pragma unroll
           for (int f = 0; f < TILE_FILTERS; f++) {
 #pragma unroll
             for (int p = 0; p < TILE_PIXELS; p++) {
-#if GROUPS == 1
-              const Sum tap = v[p];
-#else
-              const Sum tap = TAP_VALUE(from[p], QUOTIENT(FILTER(f), OUT_C / GROUPS) * GROUP_IN_C + c0 + i);
-#endif
+              const Sum tap =
+                  GROUPS == 1 ? v[p] : TAP_VALUE(from[p], QUOTIENT(FILTER(f), OUT_C / GROUPS) * GROUP_IN_C + c0 + i);
               sum[p][f] = ADD_TAP(tap, WEIGHT(word[f], i), sum[p][f]);
             }
           }

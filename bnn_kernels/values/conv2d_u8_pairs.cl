@@ -24,7 +24,12 @@
 #define UPPER(sums) (((sums) + (1 << (FIELD - 1))) >> FIELD)
 
 #define CHUNK_ROWS (64 / (KERNEL_W * IN_C))
-#if CHUNK_ROWS >= KERNEL_H  // no loop: compilers do not always see that it runs once
+#ifdef MODULE
+#define IS_ONE_CHUNK 0
+#else
+#define IS_ONE_CHUNK (CHUNK_ROWS >= KERNEL_H)
+#endif
+#if IS_ONE_CHUNK  // no loop: compilers do not always see that it runs once
 #define FOR_EACH_CHUNK(begin) const int begin = 0;
 #define CHUNK_END(begin) KERNEL_H
 #else

@@ -63,16 +63,13 @@ __kernel void conv2d_u8_planes(
       total[p] += weighted_ones(low, high, (uint4)(~0u)).x;
 #pragma unroll
       for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] += weighted_ones(low, high, weight[v]);
-#if INPUT_ADD != 0
-#if PADDED
-      const uint mask = planes[8 * end_pixel * WINDOW_WORDS + at];
-#else
-      const uint mask = TAPS % 32 == 0 || word < WINDOW_WORDS - 1 ? ~0u : (1u << (TAPS % 32)) - 1;
-#endif
-      in_total[p] += (int)popcount(mask);
+      if (INPUT_ADD != 0) {
+        const uint window = TAPS % 32 == 0 || word < WINDOW_WORDS - 1 ? ~0u : (1u << (TAPS % 32)) - 1;
+        const uint mask = PADDED ? planes[8 * end_pixel * WINDOW_WORDS + at] : window;
+        in_total[p] += (int)popcount(mask);
 #pragma unroll
-      for (int v = 0; v < TILE_VECTORS; v++) in_sum[p][v] += as_int4(popcount(weight[v] & mask));
-#endif
+        for (int v = 0; v < TILE_VECTORS; v++) in_sum[p][v] += as_int4(popcount(weight[v] & mask));
+      }
     }
   }
 

@@ -25,14 +25,11 @@ float4 operand(__global const input_t* input, int pixel, int channel) {
   return VECTOR_4(float, word & 1 ? 1.0f : -1.0f, word & 2 ? 1.0f : -1.0f, word & 4 ? 1.0f : -1.0f, word & 8 ? 1.0f : -1.0f);
 #elif INPUT_KIND == 1
   const int at = pixel * OUT_C + channel;
-#if OUT_C % 4 == 0
-  return convert_float4(LOAD_4(uchar, input, at));
-#else
+  if (OUT_C % 4 == 0) return convert_float4(LOAD_4(uchar, input, at));
   const int left = OUT_C - channel;
   const int last = at + left - 1;  // as in load_four; clspv fails at reads that a comparison guards
   const float x = input[at], y = input[min(at + 1, last)], z = input[min(at + 2, last)], w = input[min(at + 3, last)];
   return VECTOR_4(float, x, left > 1 ? y : 0.0f, left > 2 ? z : 0.0f, left > 3 ? w : 0.0f);
-#endif
 #else
   return load_four(INPUT_HALF, input, pixel * OUT_C + channel, OUT_C - channel, OUT_C);
 #endif

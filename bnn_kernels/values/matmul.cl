@@ -14,13 +14,10 @@
 #define FACTOR(index) LOAD_VALUE(FACTOR_HALF, factor, index)
 
 // Where the second operand of channel c begins.
-#if TRANSPOSED
-#define FACTOR_STEP 1
-#define FIRST_OF(image, c) (((image) * GROUP_OUT_C + REMAINDER(c, GROUP_OUT_C)) * IN_C + QUOTIENT(c, GROUP_OUT_C) * DEPTH)
-#else
-#define FACTOR_STEP OUT_C
-#define FIRST_OF(image, c) ((image) * DEPTH * OUT_C + (c))
-#endif
+#define FACTOR_STEP (TRANSPOSED ? 1 : OUT_C)
+#define FIRST_OF(image, c)                                                                                     \
+  (TRANSPOSED ? ((image) * GROUP_OUT_C + REMAINDER(c, GROUP_OUT_C)) * IN_C + QUOTIENT(c, GROUP_OUT_C) * DEPTH  \
+              : (image) * DEPTH * OUT_C + (c))
 
 __kernel void matmul(int first_pixel, int end_pixel, __global const void* restrict input,
                      __global const void* restrict factor, __global void* restrict values) {
@@ -28,30 +25,28 @@ __kernel void matmul(int first_pixel, int end_pixel, __global const void* restri
   const int pixel = QUOTIENT(id, CHANNEL_TILES), channel = REMAINDER(id, CHANNEL_TILES) * 4;
   if (pixel >= end_pixel) return;
   const int image = PIXEL_IMAGE(pixel), row = pixel * IN_C;
-#if GROUP_OUT_C % 4 == 0  // one group
   float4 sum = (float4)(0.0f);
-  const int left = row + QUOTIENT(channel, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, channel);
-  for (int k = 0; k < DEPTH; k++) {
-#if TRANSPOSED
-    const int at = first + k;
-    const float4 b = VECTOR_4(float, FACTOR(at), FACTOR(at + IN_C), FACTOR(at + 2 * IN_C), FACTOR(at + 3 * IN_C));
-#else
-    const float4 b = load_four(FACTOR_HALF, factor, first + k * OUT_C, 4, OUT_C);
-#endif
-    sum = fma((float4)(LOAD_VALUE(INPUT_HALF, input, left + k)), b, sum);
-  }
-#else
-  float sums[4];
-  for (int i = 0; i < 4; i++) {
-    // Channels beyond the last one repeat it; their results go nowhere.
-    const int c = min(channel + i, OUT_C - 1);
-    const int left = row + QUOTIENT(c, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, c);
-    sums[i] = 0.0f;
+  if (GROUP_OUT_C % 4 == 0) {  // one group
+    const int left = row + QUOTIENT(channel, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, channel);
     for (int k = 0; k < DEPTH; k++) {
-      sums[i] = fma(LOAD_VALUE(INPUT_HALF, input, left + k), FACTOR(first + k * FACTOR_STEP), sums[i]);
+      const int at = TRANSPOSED ? first + k : first + k * OUT_C;
+      const float4 b =
+          TRANSPOSED ? VECTOR_4(float, FACTOR(at), FACTOR(at + IN_C), FACTOR(at + 2 * IN_C), FACTOR(at + 3 * IN_C))
+                     : load_four(FACTOR_HALF, factor, at, 4, OUT_C);
+      sum = fma((float4)(LOAD_VALUE(INPUT_HALF, input, left + k)), b, sum);
     }
+  } else {
+    float sums[4];
+    for (int i = 0; i < 4; i++) {
+      // Channels beyond the last one repeat it; their results go nowhere.
+      const int c = min(channel + i, OUT_C - 1);
+      const int left = row + QUOTIENT(c, GROUP_OUT_C) * DEPTH, first = FIRST_OF(image, c);
+      sums[i] = 0.0f;
+      for (int k = 0; k < DEPTH; k++) {
+        sums[i] = fma(LOAD_VALUE(INPUT_HALF, input, left + k), FACTOR(first + k * FACTOR_STEP), sums[i]);
+      }
+    }
+    sum = VECTOR_4(float, sums[0], sums[1], sums[2], sums[3]);
   }
-  const float4 sum = VECTOR_4(float, sums[0], sums[1], sums[2], sums[3]);
-#endif
   store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, sum);
 }

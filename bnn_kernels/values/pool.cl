@@ -15,16 +15,8 @@
 // Taps are reduced in blocks of whole rows or of a run of one row; a maximum and a small window are one block.
 #define BLOCK_TAPS 14
 #define ADDS_BLOCKS (!POOL_MAX && KERNEL_H * KERNEL_W > BLOCK_TAPS)
-#if !ADDS_BLOCKS
-#define BLOCK_ROWS KERNEL_H
-#define BLOCK_COLUMNS KERNEL_W
-#elif KERNEL_W < BLOCK_TAPS
-#define BLOCK_ROWS (BLOCK_TAPS / KERNEL_W)
-#define BLOCK_COLUMNS KERNEL_W
-#else
-#define BLOCK_ROWS 1
-#define BLOCK_COLUMNS BLOCK_TAPS
-#endif
+#define BLOCK_ROWS (!ADDS_BLOCKS ? KERNEL_H : KERNEL_W < BLOCK_TAPS ? BLOCK_TAPS / KERNEL_W : 1)
+#define BLOCK_COLUMNS (!ADDS_BLOCKS || KERNEL_W < BLOCK_TAPS ? KERNEL_W : BLOCK_TAPS)
 
 __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict input SINK_PARAMS) {
   SHARED_TILES(1)
@@ -36,11 +28,9 @@ __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict
     const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
     float4 results[TILE_VECTORS];
-#if ADDS_BLOCKS
     float4 rests[TILE_VECTORS];  // what rounding took from the sums
 #pragma unroll
     for (int v = 0; v < TILE_VECTORS; v++) results[v] = rests[v] = (float4)(0.0f);
-#endif
     int taps = 0;
     for (int top = 0; top < KERNEL_H; top += BLOCK_ROWS) {
       for (int left = 0; left < KERNEL_W; left += BLOCK_COLUMNS) {
@@ -58,33 +48,27 @@ __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict
               const int c = channel + 4 * v;
               if (HAS_OVERHANG && c >= END_CHANNEL) continue;
               const float4 tap = load_four(INPUT_HALF, input, from + c, OUT_C - c, OUT_C);
-#if POOL_MAX
               // Not fmax: a NaN is passed over, as on the CPU.
-              block[v] = select(block[v], tap, tap > block[v]);
-#else
-              block[v] += tap;
-#endif
+              block[v] = POOL_MAX ? select(block[v], tap, tap > block[v]) : block[v] + tap;
             }
           }
         }
 #pragma unroll
         for (int v = 0; v < TILE_VECTORS; v++) {
-#if ADDS_BLOCKS
-          const float4 before = results[v], added = block[v] + rests[v];
-          results[v] = before + added;
-          const float4 of_added = results[v] - before;
-          const float4 lost = (before - (results[v] - of_added)) + (added - of_added);  // Knuth's two-sum: exact
-          rests[v] = select((float4)(0.0f), lost, lost == lost);                        // an infinite sum stays one
-#else
-          results[v] = block[v];
-#endif
+          if (ADDS_BLOCKS) {
+            const float4 before = results[v], added = block[v] + rests[v];
+            results[v] = before + added;
+            const float4 of_added = results[v] - before;
+            const float4 lost = (before - (results[v] - of_added)) + (added - of_added);  // Knuth's two-sum: exact
+            rests[v] = select((float4)(0.0f), lost, lost == lost);                        // an infinite sum stays one
+          } else {
+            results[v] = block[v];
+          }
         }
       }
     }
-#if !POOL_MAX
 #pragma unroll
-    for (int v = 0; v < TILE_VECTORS; v++) results[v] /= (float4)((float)taps);
-#endif
+    for (int v = 0; v < TILE_VECTORS; v++) results[v] = POOL_MAX ? results[v] : results[v] / (float4)((float)taps);
     packed[0] = finish_tile(results, pixel, channel SINK_ARGS);
   }
   STORE_TILES(1, pixel, channel, packed)

@@ -12,15 +12,14 @@
 
 // Where a place of an axis lies in the old one; scale is rounded once, by the compiler or here.
 float old_place(int place, int in, int out) {
-#if AT_CORNERS
-  const float scale = (float)(in - 1) / (float)max(out - 1, 1);
-  return (float)place * scale;
-#else
+  if (AT_CORNERS) {
+    const float corner_scale = (float)(in - 1) / (float)max(out - 1, 1);
+    return (float)place * corner_scale;
+  }
   const float scale = (float)in / (float)out;
   float at = (float)place + 0.5f;
   at = at * scale;
   return at - 0.5f;
-#endif
 }
 
 // Of a pixel at a distance below 1, and of one at a distance from 1 to 2.

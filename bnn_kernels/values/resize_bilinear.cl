@@ -12,16 +12,15 @@
 
 // Where a place of an axis lies in the old one; scale is rounded once, by the compiler or here.
 float old_place(int place, int in, int out) {
-#if AT_CORNERS
-  const float scale = (float)(in - 1) / (float)max(out - 1, 1);
-  return (float)place * scale;
-#else
+  if (AT_CORNERS) {
+    const float corner_scale = (float)(in - 1) / (float)max(out - 1, 1);
+    return (float)place * corner_scale;
+  }
   const float scale = (float)in / (float)out;
   float at = (float)place + 0.5f;
   at = at * scale;
   at = at - 0.5f;
   return at > 0.0f ? at : 0.0f;
-#endif
 }
 
 float4 between(float4 a, float4 b, float share) {

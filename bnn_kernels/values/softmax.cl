@@ -68,17 +68,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
   }
   sum = shared[local_id - lane];
 
-#if SOFTMAX_LOG
-  const float log_sum = logarithm(sum);
-#endif
+  const float log_sum = SOFTMAX_LOG ? logarithm(sum) : 0.0f;
   for (int c = lane; c < end; c += LANES) {
     const float shifted = LOAD_VALUE(INPUT_HALF, input, first + c) - largest;
-#if SOFTMAX_LOG
-    STORE_VALUE(VALUES_HALF, values, first + c, shifted - log_sum);
-#else
     // Computed again rather than kept: a half would have rounded it.
-    const float e = exponential(shifted);
-    STORE_VALUE(VALUES_HALF, values, first + c, e / sum);
-#endif
+    const float result = SOFTMAX_LOG ? shifted - log_sum : exponential(shifted) / sum;
+    STORE_VALUE(VALUES_HALF, values, first + c, result);
   }
 }

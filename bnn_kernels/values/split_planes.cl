@@ -68,7 +68,5 @@ __kernel void split_planes(
   }
   STORE_4(uint, planes, 8 * id, low_planes);
   STORE_4(uint, planes, 8 * id + 4, high_planes);
-#if PADDED && INPUT_ADD != 0
-  planes[8 * end_pixel * WINDOW_WORDS + id] = mask;
-#endif
+  if (PADDED && INPUT_ADD != 0) planes[8 * end_pixel * WINDOW_WORDS + id] = mask;
 }

@@ -23,9 +23,9 @@ Layer build_pool(const BuildContext& build, const Op& op, const KernelChoice& ch
 Layer build_bit_pool(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op);
   Argument flip_mask = layer.dummy();
+  layer.defines().set("HAS_FLIP", op.record.flip_mask >= 0);
   if (op.record.flip_mask >= 0) {
     const loader::Constant& mask = build.model.constant(op.record.flip_mask);
-    layer.defines().set("HAS_FLIP", 1);
     flip_mask = layer.upload(mask.words(), mask.count * sizeof(uint32_t), "flip mask");
   }
   return layer.finish_with_sink(choice, {input_of(op), flip_mask});

@@ -35,7 +35,7 @@ def test_pools_equal_maxima_and_minima_inside_the_map(case: Case, has_flip: bool
     largest = np.max(list(taps.values()), axis=0)
     minimum = np.min(list(map_taps(case, x, 2).values()), axis=0)
     expected = np.where(flip > 0, minimum, largest) if has_flip else largest
-    defines = case.defines() | threshold_defines() | ({"HAS_FLIP": 1} if has_flip else {})
+    defines = case.defines() | threshold_defines() | {"HAS_FLIP": int(has_flip)}
     mask = pack_bits(flip) if has_flip else np.zeros(1, np.uint32)
     bits = guarded(case.pixels * words(case.out_c), np.uint32)
     results = run_pixels("max_pool_bits", defines, case.pixels, [pack_bits(x), mask, bits])
