@@ -9,13 +9,15 @@ from phonebit.devices.gpus import gpu_devices
 from phonebit.energy.discovery import Finding
 from phonebit.energy.nvml import NvmlSource, matching_gpu
 from phonebit.energy.opencl_address import pci_address
-from phonebit.energy.source import EnergySource, NoSourceError
+from phonebit.energy.source import EnergyError, EnergySource, NoSourceError
+from phonebit.energy.summed import SummedSource
 
 if TYPE_CHECKING:
     from phonebit import _runtime
 
 WHOLE_BOARD = ("ina", "odpm", "battery")
 """These see every processor of a phone or a board, best first."""
+UNIFIED_MEMORY = "unified_memory"
 SEE_GPU = "only a GPU"
 SEE_CPU = "only a processor's package, which a GPU may be a part of: --energy-source rapl to use it"
 
@@ -28,8 +30,9 @@ def choose_source(device: str, findings: Sequence[Finding], wanted: str = "auto"
     Args:
         device: what runs the network, as ``Network.device`` says.
         findings: of ``discover``.
-        wanted: "auto": the one that sees this device and as little else as possible; or a source's
-            name, or a kind: "rapl", "nvml", "nvml:1".
+        wanted: "auto": the one that sees this device and as little else as possible, for both
+            processors together the sum of theirs; or a source's name, or a kind: "rapl", "nvml",
+            "nvml:1".
 
     Returns:
         The source, and why it was chosen, for people.
@@ -40,16 +43,23 @@ def choose_source(device: str, findings: Sequence[Finding], wanted: str = "auto"
     if wanted != "auto":
         return _named(device, findings, wanted)
     opencl = _gpu_device(device)
+    is_pair = " + cpu:" in device
     unfit: dict[str, str] = {}
     if opencl is None or not opencl.is_gpu:
         kinds: Iterable[str] = ("rapl", *WHOLE_BOARD)
         unfit["nvml"] = SEE_GPU
     elif _is_nvidia(opencl):
         found = _nvidia(opencl, findings)
+        if is_pair:
+            found = _with_cpu(found, findings, unfit)
+        else:
+            unfit["rapl"] = SEE_CPU
         if found is not None:
             return found
         kinds = WHOLE_BOARD
-        unfit["rapl"] = SEE_CPU
+    elif is_pair and opencl.capabilities[UNIFIED_MEMORY]:
+        kinds = ("rapl", *WHOLE_BOARD)  # the GPU is in the processor's package
+        unfit["nvml"] = "only NVIDIA's GPUs"
     else:
         kinds = WHOLE_BOARD
         unfit |= {"nvml": "only NVIDIA's GPUs", "rapl": SEE_CPU}
@@ -81,6 +91,22 @@ def _named(device: str, findings: Sequence[Finding], wanted: str) -> Chosen:
         _looked_for(of_this or findings, {}),
         hint=f"choose one of {names}" if names else None,
     )
+
+
+def _with_cpu(
+    gpu: Chosen | None, findings: Sequence[Finding], unfit: dict[str, str]
+) -> Chosen | None:
+    """A graphics card's source and the processor's as one; without either none."""
+    of_cpu = [found for of in findings if of.kind == "rapl" for found in of.sources]
+    unfit["nvml"], unfit["rapl"] = SEE_GPU, "only a processor's package"
+    if gpu is None or not of_cpu:
+        return None
+    source, why = gpu
+    try:
+        return SummedSource([source, of_cpu[0]]), f"the GPU ({why}) and the CPU"
+    except EnergyError as error:
+        unfit["nvml"] = f"{SEE_GPU}: {error.what}"
+        return None
 
 
 def _looked_for(findings: Sequence[Finding], unfit: dict[str, str]) -> dict[str, str]:

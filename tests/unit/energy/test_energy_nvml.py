@@ -156,11 +156,16 @@ def board(*present: str) -> list[Finding]:
     ]
 
 
-def opencl(monkeypatch: pytest.MonkeyPatch, platform: str, is_gpu: bool = True) -> None:
-    devices = [
-        SimpleNamespace(index=i, name="NVIDIA H200", platform=platform, is_gpu=is_gpu)
-        for i in range(2)
-    ]
+def opencl(
+    monkeypatch: pytest.MonkeyPatch, platform: str, is_gpu: bool = True, is_unified: bool = False
+) -> None:
+    facts = {
+        "name": "NVIDIA H200",
+        "platform": platform,
+        "is_gpu": is_gpu,
+        "capabilities": {"unified_memory": is_unified},
+    }
+    devices = [SimpleNamespace(index=i, **facts) for i in range(2)]
     monkeypatch.setattr("phonebit.energy.choice.gpu_devices", lambda: devices)
     monkeypatch.setattr("phonebit.energy.choice.pci_address", lambda device: None)
 
@@ -189,6 +194,61 @@ def test_an_nvidia_gpu_is_measured_by_its_own_counter(monkeypatch: pytest.Monkey
         findings[1].sources[0],
         "as asked",
     )
+
+
+class Counter(Named):
+    """Counts mJ of a package and, in that, of its cores."""
+
+    kind, unit_mj, period_s = "counter", 0.06, 0.01
+
+    def __init__(self) -> None:
+        EnergySource.__init__(self, "rapl", "packages", (Rail("package-0"), Rail("core", False)))
+
+    def read(self) -> tuple[float, ...]:
+        return 500.0, 300.0
+
+
+def test_both_processors_are_measured_by_the_sum_of_their_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opencl(monkeypatch, "NVIDIA CUDA")
+    nvml = FakeNvml(TWO)
+    install(monkeypatch, nvml)
+    findings = [Finding("nvml", find_nvml()), Finding("rapl", [Counter()])]
+    source, chosen = choose_source("gpu:1 NVIDIA H200 + cpu:avx2", findings)
+    assert (source.name, source.kind) == ("nvml:1+rapl", "counter")
+    assert chosen == "the GPU (by index: PCI address unknown) and the CPU"
+    rails = [Rail("nvml:1 board"), Rail("rapl package-0"), Rail("rapl core", counted=False)]
+    assert list(source.rails) == rails
+    assert source.read() == (1000.0, 500.0, 300.0)
+    assert (source.unit_mj, source.period_s) == (1.0, 0.01)
+
+
+def test_neither_processor_stands_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    opencl(monkeypatch, "NVIDIA CUDA")
+    install(monkeypatch, FakeNvml(TWO))
+    findings = [Finding("nvml", find_nvml()), *board("battery")[1:]]
+    both = "gpu:0 NVIDIA H200 + cpu:avx2"
+    assert choose_source(both, findings)[0].name == "battery"  # which sees everything
+    with pytest.raises(NoSourceError) as caught:
+        choose_source(both, [findings[0], *board()[1:]])
+    assert caught.value.looked_for["nvml"] == "nvml:0, nvml:1 sees only a GPU"
+    install(monkeypatch, FakeNvml(TWO, has_counter=False))
+    with pytest.raises(NoSourceError) as caught:
+        choose_source(
+            both, [Finding("nvml", find_nvml()), Finding("rapl", [Counter()]), *board()[2:]]
+        )
+    assert "power that is sampled cannot be added" in caught.value.looked_for["nvml"]
+
+
+def test_a_package_with_its_gpu_is_measured_by_rapl(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = "gpu:0 UHD + cpu:avx2"
+    opencl(monkeypatch, "Intel(R) OpenCL Graphics", is_unified=True)
+    assert choose_source(both, board("rapl", "battery"))[0].name == "rapl"
+    opencl(monkeypatch, "AMD Accelerated Parallel Processing")
+    assert choose_source(both, board("rapl", "battery"))[0].name == "battery"
+    opencl(monkeypatch, "Portable Computing Language", is_gpu=False)
+    assert choose_source(both, board("rapl"))[0].name == "rapl"
 
 
 def test_rapl_never_stands_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
