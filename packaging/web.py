@@ -1,10 +1,10 @@
-"""Builds the engine for browsers and Node.js by Emscripten, of which Debian has all that it takes.
+"""Builds the npm package "phonebit" by Emscripten, of which Debian has all that it takes.
 
 apt-get install emscripten node-acorn cmake ninja-build
 python packaging/web.py -o DIR
 
-DIR/single and DIR/threads each get phonebit.js and phonebit.wasm. Threads need a page that is
-cross-origin isolated.
+DIR gets the files of web/; DIR/single and DIR/threads each get phonebit.js and phonebit.wasm.
+Threads need a page that is cross-origin isolated.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "web"
 THREADS = {"single": "OFF", "threads": "ON"}
+PACKAGE = ("package.json", "phonebit.d.ts", "phonebit.mjs", "tasks.mjs", "worker.js")
 
 
 def emscripten() -> Path:
@@ -52,11 +53,15 @@ def build(variant: str) -> list[Path]:
 
 
 def main() -> None:
-    """Builds both and prints their sizes."""
+    """Makes the package and prints the sizes of both modules."""
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
+    for name in PACKAGE:
+        shutil.copy(ROOT / "web" / name, output)
+    shutil.copy(ROOT / "LICENSE", output)
     for variant in THREADS:
         folder = output / variant
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "engine/network.h"
+#include "images/image.h"
+#include "images/image_layout.h"
 #include "json.h"
+#include "types/fail.h"
 
 using namespace phonebit::engine;
 using phonebit::tools::JsonWriter;
@@ -57,6 +60,7 @@ struct PhoneBitWebNetwork {
   Network network;
   std::string text;  // of the last call that returned one
   std::vector<Bytes> inputs, outputs;
+  Bytes image;  // RGBA
 
   explicit PhoneBitWebNetwork(Network&& loaded) : network(std::move(loaded)) {
     inputs.resize(network.inputs().size());
@@ -107,6 +111,13 @@ EMSCRIPTEN_KEEPALIVE const char* phonebit_web_describe(PhoneBitWebNetwork* own) 
     }
     json.end_array().key("labels").begin_array();
     for (const std::string& label : network.labels()) json.text(label);
+    json.end_array().key("detection").begin_array();
+    for (const DetectionHead& head : network.detection()) {
+      json.begin_object().whole("output", head.output).key("anchors").begin_array();
+      for (const Anchor& anchor : head.anchors)
+        json.begin_array().real(double{anchor.width}).real(double{anchor.height}).end_array();
+      json.end_array().end_object();
+    }
     json.end_array();
     const MemoryInfo memory = network.memory();
     json.key("memory").begin_object().whole("arena", static_cast<int64_t>(memory.arena_bytes));
@@ -124,6 +135,40 @@ EMSCRIPTEN_KEEPALIVE void* phonebit_web_input(PhoneBitWebNetwork* own, int index
     Bytes& input = own->inputs.at(static_cast<size_t>(index));
     input.resize(bytes);
     return input.data();
+  });
+}
+
+/// Memory for the levels of an RGBA image.
+EMSCRIPTEN_KEEPALIVE void* phonebit_web_image(PhoneBitWebNetwork* own, int width, int height) {
+  return guarded<void*>(nullptr, [&]() -> void* {
+    if (width < 1 || height < 1 || width > images::kMaxSide || height > images::kMaxSide)
+      fail(ErrorCode::input, "image: got %dx%d pixels, expected 1 to %d on each side", width, height,
+           images::kMaxSide);
+    own->image.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 4);
+    return own->image.data();
+  });
+}
+
+/// Makes input `index` of that image as the file says, and returns where the image lies in it, as JSON.
+EMSCRIPTEN_KEEPALIVE const char* phonebit_web_prepare(PhoneBitWebNetwork* own, int index, int width,
+                                                      int height) {
+  return guarded<const char*>(nullptr, [&] {
+    const auto at = static_cast<size_t>(index);
+    const TensorInfo& tensor = own->network.inputs().at(at);
+    images::Image image;
+    image.format = images::ImageFormat::rgba;
+    image.width = width;
+    image.height = height;
+    image.planes[0] = own->image.data();
+    const Preprocessing rule = images::rule_for(own->network.preprocessing(), tensor, at);
+    Bytes& input = own->inputs[at];
+    input.resize(tensor.bytes());
+    const images::Placement place = images::prepare_image(image, rule, tensor, input.data(), input.size());
+    JsonWriter json(JsonWriter::Layout::one_line);
+    json.begin_object().whole("width", place.scaled.width).whole("height", place.scaled.height);
+    json.whole("left", place.left).whole("top", place.top).end_object();
+    own->text = json.document();
+    return own->text.c_str();
   });
 }
 

@@ -1,7 +1,4 @@
 // Images as inputs.
-#include <algorithm>
-#include <iterator>
-
 #include "arguments.h"
 #include "descriptions.h"
 #include "handles.h"
@@ -18,34 +15,10 @@ static_assert(static_cast<int>(Interpolation::bicubic) == PHONEBIT_INTERPOLATION
 
 namespace {
 
-/// The file's rule for an input, or null.
-const Preprocessing* rule_of(const Network& network, size_t input) {
-  for (const Preprocessing& rule : network.preprocessing())
-    if (static_cast<size_t>(rule.input) == input) return &rule;
-  return nullptr;
-}
-
 phonebit_preprocessing described(const Preprocessing& rule) {
   phonebit_preprocessing result{};
   phonebit::detail::assign_rule(result, rule);
   return result;
-}
-
-/// What an image becomes where the file says nothing: levels are levels, of the input's size.
-Preprocessing rule_of_levels(const TensorInfo& tensor, int32_t input) {
-  if (tensor.dtype != ElementType::u8)
-    fail(ErrorCode::input, "input '%s': the file does not say how images are prepared for it; give a rule",
-         tensor.name.c_str());
-  Preprocessing rule{};
-  rule.input = input;
-  rule.color_order = tensor.channels == 1   ? ColorOrder::gray
-                     : tensor.channels == 4 ? ColorOrder::rgba
-                                            : ColorOrder::rgb;
-  rule.resize = Resize::stretch;
-  rule.interpolation = Interpolation::bilinear;
-  rule.high = 255.0;
-  std::fill(std::begin(rule.deviation), std::end(rule.deviation), 1.0);
-  return rule;
 }
 
 images::Image image_of(const phonebit_picture& given_image) {
@@ -76,7 +49,8 @@ phonebit_status phonebit_network_preprocessing(const phonebit_network* network, 
   return guarded([&] {
     const Network& own = given(network, "network").network;
     phonebit_preprocessing& result = given(rule, "rule");
-    const Preprocessing* const found = rule_of(own, checked_index(input, own.inputs().size(), "inputs"));
+    const Preprocessing* const found =
+        images::find_rule(own.preprocessing(), checked_index(input, own.inputs().size(), "inputs"));
     give(result, found != nullptr ? described(*found) : phonebit_preprocessing{}, "phonebit_preprocessing");
   });
 }
@@ -90,10 +64,8 @@ phonebit_status phonebit_network_prepare_picture(const phonebit_network* network
     const size_t index = checked_index(input, own.inputs().size(), "inputs");
     const TensorInfo& tensor = own.inputs()[index];
     const images::Image source = image_of(given(image, "image"));
-    const Preprocessing* const found = rule_of(own, index);
-    const Preprocessing own_rule = rule != nullptr    ? preprocessing_of(*rule, input)
-                                   : found != nullptr ? *found
-                                                      : rule_of_levels(tensor, input);
+    const Preprocessing own_rule = rule != nullptr ? preprocessing_of(*rule, input)
+                                                   : images::rule_for(own.preprocessing(), tensor, index);
     images::prepare_image(source, own_rule, tensor, data, bytes);
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "images/placement.h"
 #include "phonebit/records.h"
@@ -25,5 +26,12 @@ using YuvColors = phonebit::Yuv;
 /// images.
 Placement prepare_image(const Image& image, const Preprocessing& rule, const TensorInfo& input, void* data,
                         size_t bytes);
+
+/// The rule that a file has for input `index`, or null.
+const Preprocessing* find_rule(const std::vector<Preprocessing>& rules, size_t index);
+
+/// The same; where the file says nothing, levels of the input's size stay levels. Throws Error(input) where `input`
+/// takes none.
+Preprocessing rule_for(const std::vector<Preprocessing>& rules, const TensorInfo& input, size_t index);
 
 }  // namespace phonebit::engine::images
