@@ -12,8 +12,6 @@ import argparse
 import importlib
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +20,11 @@ import torch
 
 import phonebit
 from benchmarks.markdown import markdown_table
+from benchmarks.turns import times_ms
 from support.torch_networks import statistics as made_up
 
 FACTORIES: Final = {"Bi-Real-18": "bireal:birealnet18", "QuickNet": "quicknet:quicknet"}
 SHAPE: Final = (3, 224, 224)
-WARM_UP: Final = 3
 
 
 def network_of(factory: str) -> Any:
@@ -34,20 +32,6 @@ def network_of(factory: str) -> Any:
     module, function = factory.split(":")
     make = getattr(importlib.import_module(f"support.torch_networks.{module}"), function)
     return made_up.random_(make(False), made_up.images(SHAPE, 4, 1), 1)
-
-
-def times_ms(runs: list[Callable[[], Any]], turns: int) -> np.ndarray[Any, Any]:
-    """Milliseconds (turns, runs), each run once a turn."""
-    rows = []
-    for turn in range(WARM_UP + turns):
-        row = []
-        for run in runs:
-            begin = time.perf_counter()
-            run()
-            row.append(1e3 * (time.perf_counter() - begin))
-        if turn >= WARM_UP:
-            rows.append(row)
-    return np.array(rows)
 
 
 def row_of(name: str, turns: int, threads: int) -> tuple[str, ...]:

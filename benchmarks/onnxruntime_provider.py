@@ -21,8 +21,9 @@ import torch
 
 import phonebit
 import phonebit.onnxruntime
-from benchmarks.accelerate import FACTORIES, SHAPE, network_of, times_ms
+from benchmarks.accelerate import FACTORIES, SHAPE, network_of
 from benchmarks.markdown import markdown_table
+from benchmarks.turns import times_ms
 from support.torch_networks import statistics as made_up
 
 

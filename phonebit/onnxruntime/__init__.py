@@ -8,6 +8,7 @@
     scores = session.run(None, {"image": images})[0]
 """
 
-from phonebit.onnxruntime.sessions import compile_model, library, session
+from phonebit.onnxruntime.sessions import compile_model, session
+from phonebit.plugins import library
 
 __all__ = ["compile_model", "library", "session"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from phonebit.acceleration_report import AccelerationReport
-from phonebit.compiled import load_runtime
 from phonebit.converter.importers.errors import named
-from phonebit.errors import ConversionError, DeviceError, InputError, PhoneBitWarning
+from phonebit.errors import ConversionError, PhoneBitWarning
+from phonebit.plugins import check_threads, check_version, library
 
 if TYPE_CHECKING:
     from phonebit.converter.passes.decide_zeros import Zeros
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 OLDEST: Final = (1, 23)
 """ONNX Runtime whose interface the provider uses."""
-MAX_THREADS: Final = 1024
 ERRORS: Final = 3
 """Of messages: else it warns where not all nodes are one provider's."""
 _registering = threading.Lock()
@@ -53,8 +51,7 @@ def session(
         VerificationError: The converter changed a result: a bug in PhoneBit.
     """
     onnxruntime = _onnxruntime()
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
-        raise InputError("threads", expected=f"0 to {MAX_THREADS}", got=repr(threads))
+    check_threads(threads)
     compiled, report = _compiled(model, zeros)
     if options is None:
         options = onnxruntime.SessionOptions()
@@ -110,23 +107,6 @@ def compile_model(
     return report
 
 
-def library() -> Path:
-    """The provider's library, for ``RegisterExecutionProviderLibrary``.
-
-    Raises:
-        DeviceError: It is not part of this installation.
-    """
-    home = Path(str(load_runtime().__file__)).parent
-    found = next(iter(sorted(home.glob("*phonebit_onnxruntime.*"))), None)
-    if found is None:
-        raise DeviceError(
-            "this installation has no execution provider for ONNX Runtime",
-            where=str(home),
-            hint="install phonebit again without -DPHONEBIT_ONNXRUNTIME=OFF",
-        )
-    return found
-
-
 def _compiled(source: PathLike | Any, zeros: Zeros) -> tuple[Any, AccelerationReport | None]:
     """The model with a node for each part; without a report if it is compiled already."""
     from phonebit.converter.importers.onnx.files import check_model, load_model
@@ -167,15 +147,7 @@ def _onnxruntime() -> Any:
         raise ConversionError(
             "ONNX Runtime is not installed", where="phonebit.onnxruntime", hint=hint
         ) from error
-    found = tuple(map(int, re.findall(r"\d+", onnxruntime.__version__)[:2]))
-    if found < OLDEST:
-        raise ConversionError(
-            "this version of ONNX Runtime is too old",
-            where="phonebit.onnxruntime",
-            expected=f"{'.'.join(map(str, OLDEST))} or later",
-            got=onnxruntime.__version__,
-            hint=hint,
-        )
+    check_version("ONNX Runtime", onnxruntime.__version__, OLDEST, hint)
     return onnxruntime
 
 

@@ -74,7 +74,7 @@ EXAMPLES = {
             "runtime/loader/file_bytes.cpp",
             "runtime/loader/include/loader/file_bytes.h",
             "runtime/loader/read_tables.cpp",
-            "runtime/onnxruntime/compiled_part.cpp",
+            "runtime/plugins/compiled_part.cpp",
         },
     ),
 }

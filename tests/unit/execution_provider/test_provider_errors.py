@@ -14,6 +14,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not ins
 from provider_models import Nodes, numbers, whole  # noqa: E402
 
 import phonebit.onnxruntime  # noqa: E402
+from phonebit import plugins  # noqa: E402
 from phonebit.onnxruntime import sessions  # noqa: E402
 
 pytestmark = pytest.mark.torch  # CI has ONNX Runtime where PyTorch is
@@ -47,9 +48,9 @@ def compiled_of(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 DAMAGES: dict[str, tuple[str, Any, str]] = {
-    "no tensors": ("notes", b"bytes 10", "does not say its tensors"),
-    "other tensors": ("notes", b"bytes %d in plain 7 out plain 7", "are not those of its file"),
-    "impossible sizes": ("notes", b"bytes %d in plain 9999999999999 out plain 7", "not say its"),
+    "no tensors": ("notes", b"bytes 10", "does not name a file's tensors"),
+    "other tensors": ("notes", b"bytes %d in plain 7 out plain 7", "are not those of the file"),
+    "impossible sizes": ("notes", b"bytes %d in plain 9999999999999 out plain 7", "not name a"),
     "another file": ("ep_cache_context", b"x" * 100, "the file in the node has"),
 }
 
@@ -121,6 +122,6 @@ def test_an_installation_without_the_library(
     class Elsewhere:
         __file__ = str(tmp_path / "_runtime.so")
 
-    monkeypatch.setattr(sessions, "load_runtime", Elsewhere)
-    with pytest.raises(phonebit.DeviceError, match="no execution provider for ONNX Runtime"):
+    monkeypatch.setattr(plugins, "load_runtime", Elsewhere)
+    with pytest.raises(phonebit.DeviceError, match="no library for ONNX Runtime and LiteRT"):
         phonebit.onnxruntime.library()

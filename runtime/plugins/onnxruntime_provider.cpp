@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "compiled_part.h"
-#include "ort_api.h"
-#include "status.h"
+#include "onnxruntime_api.h"
+#include "onnxruntime_status.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 namespace {
 
 constexpr char kName[] = "PhoneBit";
@@ -260,9 +260,9 @@ class Factory : public OrtEpFactory {
 };
 
 }  // namespace
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins
 
-namespace ours = phonebit::engine::onnxruntime;
+namespace ours = phonebit::engine::plugins;
 
 extern "C" __attribute__((visibility("default"))) ours::OrtStatus* CreateEpFactories(
     const char*, const ours::OrtApiBase* base, const ours::OrtLogger*, ours::OrtEpFactory** factories,

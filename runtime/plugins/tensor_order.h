@@ -1,11 +1,11 @@
-// Copies between ONNX Runtime's order of maps and a file's.
+// Copies between orders of maps, and from bits to floats.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 
 /// `images` matrices of rows x columns elements become ones of columns x rows. In blocks, so that lines of the cache
 /// are written as a whole.
@@ -30,4 +30,4 @@ inline void unpack_bits(const uint32_t* words, float* values, int64_t pixels, in
     for (int64_t c = 0; c < channels; ++c) *values++ = (words[c / 32] >> (c % 32) & 1) != 0 ? 1.0F : -1.0F;
 }
 
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins

@@ -1,12 +1,12 @@
 // What the plugin needs of ONNX Runtime's C interface, version 23 (ONNX Runtime 1.23): so a build needs no headers.
 // Names are ONNX Runtime's. Its tables only grow at their ends; gaps are functions that nobody calls here.
-// .ci/onnxruntime_headers compares all of it with Microsoft's headers.
+// .ci/plugin_headers compares all of it with ONNX Runtime's headers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 
 constexpr uint32_t ORT_API_VERSION = 23;
 
@@ -132,4 +132,4 @@ struct OrtEpFactory {
   void* gap13[1];
 };
 
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins

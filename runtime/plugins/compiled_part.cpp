@@ -8,7 +8,7 @@
 #include "tensor_order.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 namespace {
 
 /// Memory for at least `bytes` bytes.
@@ -32,7 +32,7 @@ void check_tensors(const char* what, const std::vector<TensorForm>& forms,
     fits = forms[i].elements() == infos[i].elements();
     if (forms[i].is_channels_first) fits = fits && forms[i].sizes[0] == infos[i].channels;
   }
-  if (!fits) fail_damaged("the %s of the node are not those of its file", what);
+  if (!fits) fail_damaged("the %s that are named are not those of the file", what);
 }
 
 }  // namespace
@@ -60,12 +60,12 @@ PartForm PartForm::of_text(const std::string& text) {
     (word == "in" ? form.inputs : form.outputs).push_back(std::move(tensor));
   }
   if (!is_valid || form.inputs.empty() || form.outputs.empty())
-    fail_damaged("the node does not say its tensors: '%.200s'", text.c_str());
+    fail_damaged("this does not name a file's tensors: '%.200s'", text.c_str());
   return form;
 }
 
 CompiledPart::CompiledPart(const char* file, PartForm form, int threads)
-    : form_(std::move(form)), threads_(threads), file_(form_.file_bytes, "a file in a node") {
+    : form_(std::move(form)), threads_(threads), file_(form_.file_bytes, "a part's file") {
   std::memcpy(file_.data(), file, form_.file_bytes);
   idle_.push_back(loaded());
   const Network& network = idle_.back()->network;
@@ -161,4 +161,4 @@ void CompiledPart::Runner::forward(const PartForm& form, const std::vector<const
     if (to[i] != nullptr && out[i].data != to[i]) write(i, form.outputs[i], to[i], batch);
 }
 
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins

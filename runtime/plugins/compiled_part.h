@@ -1,4 +1,4 @@
-// A part of a model that runs on PhoneBit: a .pbit file, and how ONNX Runtime's tensors lie in it.
+// A part of a model that runs on PhoneBit: a .pbit file, and how the other runtime's tensors lie in it.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 #include "engine/network.h"
 #include "memory/aligned_buffer.h"
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 
-/// A tensor as ONNX Runtime has it.
+/// A tensor as the other runtime has it.
 struct TensorForm {
   bool is_channels_first = false;  ///< (N, C, H, W), in a file (N, H, W, C); all others have the file's order
   std::vector<int64_t> sizes;      ///< without the batch
@@ -19,7 +19,7 @@ struct TensorForm {
   int64_t elements() const;
 };
 
-/// What a node says of its file: its bytes, and its tensors in order. Of the text that phonebit.onnxruntime writes:
+/// What is said of a file: its bytes, and its tensors in order. Of the text that Python writes:
 ///
 ///     bytes 81920 in channels_first 3 224 224 out plain 1000
 struct PartForm {
@@ -72,4 +72,4 @@ class CompiledPart {
   std::vector<std::unique_ptr<Runner>> idle_;
 };
 
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins

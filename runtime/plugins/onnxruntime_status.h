@@ -3,10 +3,10 @@
 
 #include <exception>
 
-#include "ort_api.h"
+#include "onnxruntime_api.h"
 #include "types/error.h"
 
-namespace phonebit::engine::onnxruntime {
+namespace phonebit::engine::plugins {
 
 /// A status of ONNX Runtime's own, on its way back to it.
 struct Failure {
@@ -34,4 +34,4 @@ OrtStatus* status_of(const OrtApi& api, const Action& action) noexcept {
   }
 }
 
-}  // namespace phonebit::engine::onnxruntime
+}  // namespace phonebit::engine::plugins
