@@ -136,6 +136,7 @@ phonebit_status phonebit_network_forward_async(phonebit_network* network, const 
     Inference inference{{}, {}, batch, done, user};
     copy_inputs(handle.network, inputs, input_count, inference.inputs);
     copy_outputs(handle.network, outputs, output_count, inference.outputs);
+    handle.network.check(inference.inputs, inference.outputs, batch);
     auto own = std::make_unique<phonebit_job>();
     own->job = handle.jobs.add(std::move(inference));
     if (job != nullptr) *job = own.release();

@@ -209,6 +209,11 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   own.last_ms = own.layer_ms;
 }
 
+void Network::check(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                    int batch) const {
+  implementation_->check_terminals(inputs, outputs, batch);
+}
+
 /// An inference between its begin and its finish.
 class Network::Inference {
  public:

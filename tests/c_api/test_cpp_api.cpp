@@ -201,11 +201,13 @@ TEST_CASE("jobs") {
   CHECK(seen[0] == Status::ok);
   CHECK(seen[1] == Status::cancelled);
   CHECK(seen[2] == Status::ok);
-  std::string error;
-  auto wrong = network.forward_async({image}, {scores}, 2,
-                                     [&](const Result<void>& result) { error = result.error().text; });
-  check_error(wrong->wait(), Status::input, "2 images", "wait");
-  CHECK(error == wrong->wait().error().text);
+  const auto never = [&](const Result<void>&) { ++calls; };
+  check_error(network.forward_async({image}, {scores}, 2, never), Status::input, "2 images", "forward_async");
+  const Span<uint8_t> part(reinterpret_cast<uint8_t*>(scores.data()), image.size());
+  check_error(network.forward_async({part}, {scores}, never), Status::input, "overlaps", "forward_async");
+  auto fourth = network.forward_async({Span<const uint8_t>(image)}, {scores}, never);
+  CHECK(fourth->wait().ok());
+  CHECK(calls == 4);
   Network moved_from = std::move(network);
   check_error(network.forward_async({image}, {scores}), Status::input, "network: got NULL", "forward_async");
   network = std::move(moved_from);

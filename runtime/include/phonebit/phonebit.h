@@ -119,17 +119,17 @@ class Network {
   /// the network, or throw.
   using Done = std::function<void(const Result<void>&)>;
   /// Returns at once; inferences run one after the other, in the order of their calls. The tensors' memory must
-  /// stay until the inference is done: when `done` has returned. Errors in buffers are the inference's.
-  /// Allocates. Any thread.
+  /// stay until the inference is done: when `done` has returned. Buffers of wrong number, size or place are errors
+  /// here, before anything is queued; values that are not finite are the job's error. Allocates. Any thread.
   Result<Job> forward_async(Span<const Input> inputs, Span<const Output> outputs, int batch = 1,
                             Done done = nullptr);
-  Result<Job> forward_async(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs,
+  Result<Job> forward_async(std::initializer_list<KeptInput> inputs, std::initializer_list<Output> outputs,
                             int batch = 1, Done done = nullptr) {
     return forward_async(Span<const Input>(inputs.begin(), inputs.size()),
                          Span<const Output>(outputs.begin(), outputs.size()), batch, std::move(done));
   }
   /// The same for one image: `forward_async({pixels}, {scores}, [](const Result<void>& result) { ... })`.
-  Result<Job> forward_async(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs,
+  Result<Job> forward_async(std::initializer_list<KeptInput> inputs, std::initializer_list<Output> outputs,
                             Done done) {
     return forward_async(inputs, outputs, 1, std::move(done));
   }

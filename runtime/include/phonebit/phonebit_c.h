@@ -434,8 +434,8 @@ typedef void (*phonebit_done)(void* user, phonebit_status status, const char* er
 
 /* Returns at once; inferences of one network run in the order of their calls, in a thread that the first call
  * starts. While a GPU computes one, the next one's inputs and the last one's outputs are copied. Buffers must stay
- * until the job is done; the two arrays are copied. Wrong numbers of buffers are errors here, errors in the
- * buffers are the job's.
+ * until the job is done; the two arrays are copied. Wrong numbers, sizes and places of buffers are errors here,
+ * before anything is queued; values that are not finite are the job's error.
  * `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
  * cancel it. Any thread; allocates. PHONEBIT_CANCELLED while the network is being destroyed. */
 PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* network,

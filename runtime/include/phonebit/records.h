@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "phonebit/phonebit_c.h"
+#include "phonebit/result.h"
 
 namespace phonebit {
 inline namespace v1 {
@@ -226,6 +227,25 @@ struct EnergyResult {
   double step_mj;  ///< the resolution; its share of energy_mj is the uncertainty
 };
 
+namespace detail {
+
+/// Numbers that a tensor can be made of; bytes are those of any type.
+template <class Element>
+constexpr bool is_of_tensors =
+    std::is_arithmetic_v<Element> &&
+    (sizeof(Element) == 1 || std::is_same_v<Element, float> || std::is_same_v<Element, uint32_t>);
+
+/// Containers that somebody else owns the memory of.
+template <class Container>
+constexpr bool is_view = false;
+template <class Element>
+constexpr bool is_view<Span<Element>> = true;
+
+template <class Container>
+constexpr bool is_never = false;
+
+}  // namespace detail
+
 /// The caller's memory for the images of one tensor, one after the other. The memory must stay until the inference
 /// is done; a container must not change its size.
 struct Input : phonebit_input {
@@ -233,8 +253,10 @@ struct Input : phonebit_input {
   /// A std::vector, std::array or Span of numbers.
   template <class Container,
             class Element = std::remove_pointer_t<decltype(std::declval<const Container&>().data())>>
-  Input(const Container& container) : Input(container.data(), container.size() * sizeof(Element)) {
-    static_assert(std::is_arithmetic_v<Element>, "a tensor is an array of numbers");
+  Input(const Container& container PHONEBIT_LIFETIMEBOUND)
+      : Input(container.data(), container.size() * sizeof(Element)) {
+    static_assert(detail::is_of_tensors<std::remove_const_t<Element>>,
+                  "a tensor is an array of float, of uint8_t, or of uint32_t (words of bits)");
   }
 };
 struct Output : phonebit_output {
@@ -242,11 +264,25 @@ struct Output : phonebit_output {
   template <class Container,
             class Element = std::remove_pointer_t<decltype(std::declval<Container&>().data())>,
             class = std::enable_if_t<!std::is_const_v<Element>>>
-  Output(Container& container) : Output(container.data(), container.size() * sizeof(Element)) {
-    static_assert(std::is_arithmetic_v<Element>, "a tensor is an array of numbers");
+  Output(Container& container PHONEBIT_LIFETIMEBOUND)
+      : Output(container.data(), container.size() * sizeof(Element)) {
+    static_assert(detail::is_of_tensors<Element>,
+                  "a tensor is an array of float, of uint8_t, or of uint32_t (words of bits)");
   }
 };
 static_assert(sizeof(Input) == sizeof(phonebit_input) && sizeof(Output) == sizeof(phonebit_output));
+
+/// Memory that an inference in the background reads: a container that ends with the call does not compile.
+struct KeptInput : Input {
+  using Input::Input;
+  KeptInput(const Input& input) : Input(input) {}
+  template <class Container, class = decltype(std::declval<const Container&>().data())>
+  KeptInput(const Container&& container) : Input(container) {
+    static_assert(detail::is_view<Container> || detail::is_never<Container>,
+                  "this buffer would be gone before the inference reads it; give it a name and keep it");
+  }
+};
+static_assert(sizeof(KeptInput) == sizeof(Input));
 
 }  // namespace v1
 }  // namespace phonebit

@@ -12,6 +12,16 @@
 
 #include "phonebit/phonebit_c.h"
 
+// Compilers that know it warn where what an object looks at is gone before the object is.
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::lifetimebound)
+#define PHONEBIT_LIFETIMEBOUND [[clang::lifetimebound]]
+#endif
+#endif
+#ifndef PHONEBIT_LIFETIMEBOUND
+#define PHONEBIT_LIFETIMEBOUND
+#endif
+
 namespace phonebit {
 inline namespace v1 {
 
@@ -124,9 +134,11 @@ class Span {
   constexpr Span(T (&array)[count]) : data_(array), size_(count) {}
   /// A std::vector, std::array, std::string or another Span.
   template <class Container, class = IfFits<Container>>
-  constexpr Span(Container& container) : data_(container.data()), size_(container.size()) {}
+  constexpr Span(Container& container PHONEBIT_LIFETIMEBOUND)
+      : data_(container.data()), size_(container.size()) {}
   template <class Container, class = IfFits<const Container>>
-  constexpr Span(const Container& container) : data_(container.data()), size_(container.size()) {}
+  constexpr Span(const Container& container PHONEBIT_LIFETIMEBOUND)
+      : data_(container.data()), size_(container.size()) {}
 
   constexpr T* data() const { return data_; }
   constexpr size_t size() const { return size_; }

@@ -67,6 +67,10 @@ class Network {
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch = 1);
 
+  /// Throws what forward() would about these buffers, their contents apart, and computes nothing.
+  void check(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+             int batch) const;
+
   /// The same in two steps, so that a device computes one inference while the next one's inputs and the last one's
   /// outputs are copied. `inputs` were read when begin returns; `outputs` are written by finish. Inferences may be
   /// finished in any order, and must not outlive the network; dropping one waits for it.
