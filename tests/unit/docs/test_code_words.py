@@ -17,8 +17,8 @@ from support.words import (
 
 WIDTH = 120
 FOLDERS = (
-    ".ci", "benchmarks", "bnn_kernels", "cmake", "converter", "cpu_backend", "examples", "models",
-    "packaging", "phonebit", "training",
+    ".ci", "android", "benchmarks", "bnn_kernels", "cmake", "converter", "cpu_backend", "examples",
+    "models", "packaging", "phonebit", "training",
     *(f"runtime/{name}" for name in (
         "analysis", "backend", "builder", "c_api", "coexec", "cpu", "energy", "engine", "format",
         "gpu", "images", "include", "loader", "measure", "memory", "opencl", "ops", "python",
@@ -26,7 +26,7 @@ FOLDERS = (
     )),
     *(f"tests/{name}" for name in (
         "android", "bindings", "c_api", "coexec", "converter", "cpp", "cpu", "fuzz", "models",
-        "opencl", "tools", "unit",
+        "opencl", "packaging", "tools", "unit",
     )),
 )  # fmt: skip
 LISTS = {ROOT / "tests/unit/docs/test_code_words.py"}

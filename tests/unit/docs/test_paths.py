@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = (
-    "benchmarks", "bnn_kernels", "cmake", "converter", "cpu_backend", "docs", "examples", "models",
-    "packaging", "phonebit", "runtime", "tests", "training", "web",
+    "android", "benchmarks", "bnn_kernels", "cmake", "converter", "cpu_backend", "docs", "examples",
+    "models", "packaging", "phonebit", "runtime", "tests", "training", "web",
 )  # fmt: skip
 C_FAMILY = {".c", ".cl", ".clh", ".cpp", ".h", ".inl", ".java", ".kt"}
 NAMED = re.compile(
