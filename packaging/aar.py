@@ -7,6 +7,9 @@ Without an NDK the compilers of this machine build them for Linux: clang 19 and 
 gcc's cross compiler for armeabi-v7a, c++ for x86_64. Such an AAR has the same structure, to be
 tested under emulation, and is for no phone; its version says so. --build takes what CMake has
 built.
+
+The Kotlin compiler is the one that KOTLIN_HOME names: a release of Kotlin, or the folder that
+npm install kotlin-compiler makes, node_modules/kotlin-compiler. javac has to be on the PATH.
 """
 
 from __future__ import annotations
@@ -17,31 +20,27 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-ROOT = Path(__file__).resolve().parents[1]
-ANDROID = ROOT / "android"
+from android_builds import (
+    ANDROID,
+    LINUX,
+    MIN_API,
+    ROOT,
+    Library,
+    configured,
+    kotlin_classes,
+    library_of,
+)
+
 GROUP, NAME = "org.phonebit", "phonebit"
-MIN_API = 24
-"""Of CMakePresets.json and the manifest."""
-SHARED = ("-DBUILD_SHARED_LIBS=ON", "-DCMAKE_PLATFORM_NO_VERSIONED_SONAME=ON")
-LINUX = {
-    "arm64-v8a": (f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/clang-lld-aarch64.cmake", *SHARED),
-    # Optimised when it is linked it would be a fifth smaller, which matters on a phone only.
-    "armeabi-v7a": (
-        f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/arm-linux-gnueabihf.cmake",
-        "-DPHONEBIT_HAVE_LTO=OFF",
-        *SHARED,
-    ),
-    "x86_64": SHARED,
-}
-"""ABIs, and how CMake builds for one without an NDK."""
-PARTS_OFF = tuple(f"-DPHONEBIT_{part}=OFF" for part in ("TESTS", "BENCHMARKS", "TOOLS"))
+DEPENDENCIES = (
+    ("org.jetbrains.kotlin", "kotlin-stdlib", "2.1.0", "compile"),
+    ("org.jetbrains.kotlinx", "kotlinx-coroutines-core", "1.8.0", "compile"),
+)
 AAR_METADATA = """\
 aarFormatVersion=1.0
 aarMetadataVersion=1.0
@@ -51,67 +50,12 @@ minAndroidGradlePluginVersion=4.1.0
 """uses-native-library is known to Android's tools since API 31."""
 
 
-@dataclass(frozen=True)
-class Library:
-    """libphonebit.so of one ABI.
-
-    Attributes:
-        content: the stripped file.
-        compiler: name, version and system, such as ``Clang 18.0.3 for Android``.
-        ndk: the NDK's major version; None if another compiler made it.
-    """
-
-    content: bytes
-    compiler: str
-    ndk: int | None
-
-
 def version() -> str:
     """PhoneBit's, as CMake has it."""
     found = re.search(r"project\(phonebit VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
     if found is None:
         raise ValueError(f"{ROOT}/CMakeLists.txt: project(phonebit VERSION ...) is not there")
     return found[1]
-
-
-def configured(abi: str, ndk: str | None) -> Path:
-    """Builds libphonebit.so for an ABI and returns CMake's folder."""
-    cmake = ["cmake", "-S", str(ROOT)]
-    if ndk is not None:
-        folder = ROOT / "build" / f"android-{abi}"
-        command = [*cmake, "--preset", f"android-{abi}", "-DBUILD_SHARED_LIBS=ON", *PARTS_OFF]
-    else:
-        folder = ROOT / "build" / "aar" / abi
-        release = ("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
-        command = [*cmake, "-B", str(folder), *release, *LINUX[abi], *PARTS_OFF]
-    subprocess.run(command, check=True)
-    subprocess.run(["cmake", "--build", folder, "--target", "phonebit"], check=True)
-    return folder
-
-
-def cached(folder: Path, name: str) -> str:
-    """A variable of CMake's cache in a folder, "" if it has none."""
-    found = re.search(rf"^{name}:\w+=(.*)$", (folder / "CMakeCache.txt").read_text(), re.MULTILINE)
-    return found[1] if found else ""
-
-
-def library_of(folder: Path) -> Library:
-    """What CMake has built in a folder, stripped."""
-    path = folder / "runtime" / "c_api" / "libphonebit.so"
-    if not path.is_file():
-        sys.exit(f"{path} does not exist: build the target phonebit with {SHARED[0]}")
-    copy = folder / "libphonebit.stripped.so"
-    strip = cached(folder, "CMAKE_STRIP") or "strip"
-    subprocess.run([strip, "--strip-unneeded", path, "-o", copy], check=True)
-    described = "".join(file.read_text() for file in folder.glob("CMakeFiles/*/CMake*.cmake"))
-    said = dict(re.findall(r'set\(CMAKE_(\w+) "([^"]*)"\)', described))
-    compiler = f"{said['CXX_COMPILER_ID']} {said['CXX_COMPILER_VERSION']}"
-    ndk = None
-    if said["SYSTEM_NAME"] == "Android":
-        properties = Path(cached(folder, "CMAKE_ANDROID_NDK") or os.environ["ANDROID_NDK_HOME"])
-        revision = (properties / "source.properties").read_text()
-        ndk = int(re.findall(r"Pkg.Revision *= *(\d+)", revision)[0])
-    return Library(copy.read_bytes(), f"{compiler} for {said['SYSTEM_NAME']}", ndk)
 
 
 def headers(folder: Path) -> dict[str, bytes]:
@@ -162,12 +106,15 @@ def archive(files: dict[str, bytes]) -> bytes:
     return memory.getvalue()
 
 
-def contents(libraries: dict[str, Library], include: dict[str, bytes]) -> dict[str, bytes]:
+def contents(
+    libraries: dict[str, Library], include: dict[str, bytes], classes: dict[str, bytes]
+) -> dict[str, bytes]:
     """All files of the AAR by name.
 
     Args:
         libraries: by ABI.
         include: public headers by name, such as ``phonebit/phonebit.h``.
+        classes: of the Kotlin library by name, such as ``org/phonebit/Network.class``.
     """
     licences = {name: (ANDROID / name).read_bytes() for name in ("NOTICE",)}
     licences["LICENSE"] = (ROOT / "LICENSE").read_bytes()
@@ -177,7 +124,7 @@ def contents(libraries: dict[str, Library], include: dict[str, bytes]) -> dict[s
         "proguard.txt": (ANDROID / "consumer-rules.pro").read_bytes(),
         "R.txt": b"",
         "classes.jar": archive(
-            {f"META-INF/{NAME}/{name}": text for name, text in licences.items()}
+            classes | {f"META-INF/{NAME}/{name}": text for name, text in licences.items()}
         ),
         "META-INF/com/android/build/gradle/aar-metadata.properties": AAR_METADATA.encode(),
         f"META-INF/{NAME}/compilers.txt": made_by.encode(),
@@ -186,6 +133,7 @@ def contents(libraries: dict[str, Library], include: dict[str, bytes]) -> dict[s
     }
     for abi, library in libraries.items():
         files[f"jni/{abi}/lib{NAME}.so"] = library.content
+        files[f"jni/{abi}/lib{NAME}_jni.so"] = library.jni
     return files
 
 
@@ -203,10 +151,16 @@ def pom(libraries: dict[str, Library]) -> bytes:
     }
     lines = "".join(f"  <{name}>{escape(text)}</{name}>\n" for name, text in fields.items())
     licence = "<name>Apache-2.0</name><url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>"
+    dependencies = "".join(
+        f"    <dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+        f"<version>{oldest}</version><scope>{scope}</scope></dependency>\n"
+        for group, name, oldest, scope in DEPENDENCIES
+    )
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<project xmlns="http://maven.apache.org/POM/4.0.0">\n{lines}'
-        f"  <licenses><license>{licence}</license></licenses>\n</project>\n"
+        f"  <licenses><license>{licence}</license></licenses>\n"
+        f"  <dependencies>\n{dependencies}  </dependencies>\n</project>\n"
     ).encode()
 
 
@@ -220,7 +174,7 @@ def given_builds(arguments: list[str]) -> dict[str, Path]:
                 f"--build {argument}: expected ABI=FOLDER, an ABI of {', '.join(LINUX)} and a "
                 "folder in which CMake has built PhoneBit"
             )
-        folders[abi] = Path(folder)
+        folders[abi] = Path(folder).resolve()
     return folders
 
 
@@ -240,8 +194,8 @@ def main() -> None:
     folders = {
         abi: folders.get(abi) or configured(abi, ndk) for abi in arguments.abi or sorted(LINUX)
     }
-    libraries = {abi: library_of(folder) for abi, folder in folders.items()}
-    files = contents(libraries, headers(next(iter(folders.values()))))
+    libraries = {abi: library_of(folder, abi) for abi, folder in folders.items()}
+    files = contents(libraries, headers(next(iter(folders.values()))), kotlin_classes())
     arguments.output.write_bytes(archive(files))
     arguments.output.with_suffix(".pom").write_bytes(pom(libraries))
     for abi, library in libraries.items():

@@ -5,7 +5,6 @@ The programs need PHONEBIT_AAR, a file that packaging/aar.py has made.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import os
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 
 from phonebit import Network
+from support.aar import aar, builds
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = "prefab/modules/phonebit"
@@ -34,15 +34,11 @@ EMULATORS = {
 CHECK_PAGES = ROOT / "tests" / "android" / "check_pages.py"
 XML_NAME = "{http://schemas.android.com/apk/res/android}"
 
-spec = importlib.util.spec_from_file_location("aar", ROOT / "packaging" / "aar.py")
-assert spec is not None and spec.loader is not None
-aar = importlib.util.module_from_spec(spec)
-sys.modules["aar"] = aar  # where dataclasses look for it
-spec.loader.exec_module(aar)
-
 MADE_UP = {
-    abi: aar.Library(f"library of {abi}".encode(), "Clang 18 for Android", 27) for abi in ABIS
+    abi: builds.Library(f"library of {abi}".encode(), b"JNI", "Clang 18 for Android", 27)
+    for abi in ABIS
 }
+CLASSES = {f"org/phonebit/{name}.class": b"class" for name in ("Network", "NativeNetwork")}
 HEADERS = {"phonebit/phonebit.h": b"#pragma once\n"}
 
 
@@ -89,29 +85,34 @@ def assert_structure(files: zipfile.ZipFile) -> None:
     assert files.read("R.txt") == b""
     with zipfile.ZipFile(io.BytesIO(files.read("classes.jar"))) as classes:
         assert classes.read("META-INF/phonebit/LICENSE") == files.read("LICENSE")
+        assert {"org/phonebit/Network.class", "org/phonebit/NativeNetwork.class"} <= set(
+            classes.namelist()
+        )
+        assert not [name for name in classes.namelist() if name.startswith("android")]
     metadata = files.read("META-INF/com/android/build/gradle/aar-metadata.properties").decode()
     assert "aarFormatVersion=1.0\n" in metadata and "minCompileSdk=31\n" in metadata
     for abi in ABIS:
         assert files.read(f"jni/{abi}/libphonebit.so") == files.read(
             f"{MODULE}/libs/android.{abi}/libphonebit.so"
         )
+        assert f"jni/{abi}/libphonebit_jni.so" in files.namelist()
 
 
 def test_the_files_are_those_that_gradle_and_prefab_ask_for() -> None:
-    with opened(aar.contents(MADE_UP, HEADERS)) as files:
+    with opened(aar.contents(MADE_UP, HEADERS, CLASSES)) as files:
         assert_structure(files)
         assert_prefab(files)
 
 
 def test_the_same_files_make_the_same_bytes() -> None:
-    files = aar.contents(MADE_UP, HEADERS)
-    again = aar.contents(dict(reversed(MADE_UP.items())), HEADERS)
+    files = aar.contents(MADE_UP, HEADERS, CLASSES)
+    again = aar.contents(dict(reversed(MADE_UP.items())), HEADERS, CLASSES)
     assert aar.archive(files) == aar.archive(dict(reversed(again.items())))
 
 
 @pytest.mark.parametrize("ndk", [27, None])
 def test_the_pom_names_what_no_phone_loads(ndk: int | None) -> None:
-    libraries = MADE_UP | {"x86_64": aar.Library(b"", "GNU 12 for Linux", ndk)}
+    libraries = MADE_UP | {"x86_64": builds.Library(b"", b"", "GNU 12 for Linux", ndk)}
     project = ElementTree.fromstring(aar.pom(libraries))
     fields = {node.tag.rpartition("}")[2]: node.text for node in project}
     assert (fields["groupId"], fields["artifactId"]) == ("org.phonebit", "phonebit")
@@ -126,9 +127,9 @@ def test_a_folder_without_a_build_is_refused(tmp_path: Path) -> None:
         aar.given_builds([f"x86_64={tmp_path}"])
     (tmp_path / "CMakeCache.txt").write_text("CMAKE_STRIP:FILEPATH=/usr/bin/strip\n")
     assert aar.given_builds([f"x86_64={tmp_path}"]) == {"x86_64": tmp_path}
-    assert aar.cached(tmp_path, "CMAKE_STRIP") == "/usr/bin/strip"
+    assert builds.cached(tmp_path, "CMAKE_STRIP") == "/usr/bin/strip"
     with pytest.raises(SystemExit, match="build the target phonebit with -DBUILD_SHARED_LIBS=ON"):
-        aar.library_of(tmp_path)
+        builds.library_of(tmp_path, "x86_64")
 
 
 @pytest.fixture(scope="module")
@@ -178,21 +179,12 @@ def test_an_app_that_uses_prefab_computes_the_bits_of_this_machine(
         pytest.skip(f"PHONEBIT_AAR has no library for {abi}")
     offered = offer_to_cmake(unpacked, abi)
     consumer = Path(__file__).parent / "consumer"
-    configure: list[str | Path] = [
-        "cmake",
-        "-S",
-        consumer,
-        "-B",
-        tmp_path,
-        "-G",
-        "Ninja",
-        f"-Dphonebit_DIR={offered}",
-    ]
-    configure += ["-DCMAKE_BUILD_TYPE=Release", *aar.LINUX[abi]]
+    configure = ["cmake", "-S", str(consumer), "-B", str(tmp_path), "-G", "Ninja"]
+    configure += [f"-Dphonebit_DIR={offered}", "-DCMAKE_BUILD_TYPE=Release", *builds.LINUX[abi]]
     subprocess.run(configure, check=True, timeout=300)
     subprocess.run(["cmake", "--build", tmp_path], check=True, timeout=300)
-    library = unpacked / "jni" / abi / "libphonebit.so"
-    subprocess.run([sys.executable, CHECK_PAGES, library], check=True)
+    libraries = (unpacked / "jni" / abi).iterdir()
+    subprocess.run([sys.executable, str(CHECK_PAGES), *map(str, libraries)], check=True)
     command = [*EMULATORS[abi], str(tmp_path / "consumer"), str(CLASSIFIER)]
     printed = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=300

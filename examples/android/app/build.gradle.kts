@@ -3,15 +3,13 @@ plugins {
     id("org.jetbrains.kotlin.android")
 }
 
-// PhoneBit's checkout, from which the library is built. An installed package instead:
-// -Pphonebit.package=/folder with one `cmake --install` for each ABI, in folders named like the ABIs.
-val phonebitSource = providers.gradleProperty("phonebit.source").orElse("${rootDir}/../..")
-val phonebitPackage = providers.gradleProperty("phonebit.package")
+// Made by `python packaging/aar.py -o examples/android/app/libs/phonebit.aar` in PhoneBit's checkout.
+val phonebit = file("libs/phonebit.aar")
+check(phonebit.isFile) { "$phonebit does not exist: python packaging/aar.py -o examples/android/app/libs/phonebit.aar" }
 
 android {
     namespace = "org.phonebit.example"
     compileSdk = 35
-    ndkVersion = "27.2.12479018"
 
     defaultConfig {
         applicationId = "org.phonebit.example"
@@ -20,21 +18,13 @@ android {
         versionCode = 1
         versionName = "1.0"
         ndk { abiFilters += listOf("arm64-v8a", "armeabi-v7a", "x86_64") }
-        externalNativeBuild {
-            cmake {
-                arguments += "-DANDROID_STL=c++_static"
-                arguments += if (phonebitPackage.isPresent) {
-                    "-DPHONEBIT_PACKAGE=${phonebitPackage.get()}"
-                } else {
-                    "-DPHONEBIT_SOURCE=${phonebitSource.get()}"
-                }
-            }
-        }
     }
-    externalNativeBuild {
-        cmake {
-            path = file("src/main/cpp/CMakeLists.txt")
-            version = "3.22.1"
+    buildTypes {
+        release {
+            // The AAR brings the rules for what its native library finds by name.
+            isMinifyEnabled = true
+            isShrinkResources = true
+            proguardFiles(getDefaultProguardFile("proguard-android-optimize.txt"))
         }
     }
     // PhoneBit maps the model where it lies in the APK; a compressed asset has no file descriptor.
@@ -47,8 +37,9 @@ android {
 }
 
 dependencies {
+    implementation(files(phonebit))
+    implementation("org.jetbrains.kotlinx:kotlinx-coroutines-android:1.8.0")
     implementation("androidx.activity:activity-ktx:1.9.3")
-    implementation("androidx.annotation:annotation-experimental:1.4.1")
     implementation("androidx.camera:camera-camera2:1.4.1")
     implementation("androidx.camera:camera-lifecycle:1.4.1")
     implementation("androidx.camera:camera-view:1.4.1")

@@ -20,7 +20,7 @@ NAMED = re.compile(
 ELSEWHERE = {
     "0.cl", "1.cl", "x.clh", "my_layers.py",  # examples of names
     "activations.h",  # made by the build
-    "performance_hint.h",  # the NDK's
+    "jni.h", "performance_hint.h",  # the NDK's
     "pyconfig.h",  # Python's
 }  # fmt: skip
 """Names of files that are not in the tree."""

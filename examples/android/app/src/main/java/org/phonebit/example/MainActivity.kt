@@ -8,9 +8,7 @@ import android.widget.FrameLayout
 import android.widget.TextView
 import androidx.activity.ComponentActivity
 import androidx.activity.result.contract.ActivityResultContracts
-import androidx.annotation.OptIn
 import androidx.camera.core.CameraSelector
-import androidx.camera.core.ExperimentalGetImage
 import androidx.camera.core.ImageAnalysis
 import androidx.camera.core.ImageProxy
 import androidx.camera.core.Preview
@@ -19,6 +17,8 @@ import androidx.camera.view.PreviewView
 import androidx.core.content.ContextCompat
 import java.util.concurrent.ExecutorService
 import java.util.concurrent.Executors
+import org.phonebit.Frame
+import org.phonebit.Network
 
 /** The back camera's image, and what the network takes it for. */
 class MainActivity : ComponentActivity() {
@@ -27,7 +27,7 @@ class MainActivity : ComponentActivity() {
 
     /** Loads the network, runs it and closes it: all in one thread, in this order. */
     private val worker: ExecutorService = Executors.newSingleThreadExecutor()
-    private var network: PhoneBit? = null
+    private var network: Network? = null
 
     /** A frame that comes while another one is being classified is dropped. */
     private val analysis = ImageAnalysis.Builder()
@@ -63,7 +63,7 @@ class MainActivity : ComponentActivity() {
 
     private fun load() {
         try {
-            network = PhoneBit.fromAsset(this, MODEL)
+            network = Network.load(this, MODEL)
         } catch (error: Exception) {
             show("$MODEL: ${error.message}")
         }
@@ -79,13 +79,11 @@ class MainActivity : ComponentActivity() {
         }, ContextCompat.getMainExecutor(this))
     }
 
-    @OptIn(ExperimentalGetImage::class)
     private fun classify(proxy: ImageProxy) = proxy.use {
         val classifier = network ?: return@use
-        val image = proxy.image ?: return@use
         try {
             val start = SystemClock.elapsedRealtimeNanos()
-            val best = classifier.classify(image, proxy.imageInfo.rotationDegrees)
+            val best = classifier.classify(Frame.of(proxy), 1).single()
             val milliseconds = (SystemClock.elapsedRealtimeNanos() - start) / 1e6
             show("%s  %.3f\n%.1f ms on %s".format(best.label, best.score, milliseconds, classifier.device))
         } catch (error: RuntimeException) {
