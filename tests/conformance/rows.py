@@ -322,7 +322,13 @@ ROWS: Final = {
 RANDOM: Final = {"random_convolutions": random_convolutions, "random_pools": random_pools}
 MEMORY: Final = {
     graph.name: graph
-    for graph in (reshape_aliases(), long_lives(), channel_shuffle(), many_parts())
+    for graph in (
+        reshape_aliases(),
+        long_lives(),
+        channel_shuffle(),
+        many_parts(),
+        many_parts(24, 96),
+    )
 }
 """Networks whose tensors share memory, or are cut for several threads."""
 

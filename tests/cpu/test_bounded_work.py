@@ -89,16 +89,18 @@ def ends_soon(network: Network, x: np.ndarray) -> float:
     """
     minimum = np.inf
     for _ in range(5):
-        asked = threading.Event()
+        begun, asked = threading.Event(), threading.Event()
 
-        def infer(asked: threading.Event = asked) -> None:
+        def infer(begun: threading.Event = begun, asked: threading.Event = asked) -> None:
+            begun.set()
             with suppress(CancelledError):
                 while not asked.is_set():
                     network.forward(x)
 
         worker = threading.Thread(target=infer)
         worker.start()
-        time.sleep(0.3)
+        begun.wait()
+        time.sleep(0.05)
         begin = time.process_time()
         asked.set()
         network.cancel()

@@ -27,13 +27,9 @@ MAPPING: Final = "PHONEBIT_TEST_MAPPING"
 """Environment variable: whether mappings have memory of their own, "0" or "1"."""
 DECLARATIONS: Final = Path("pocl_binary_distribution/.libs/share/pocl/include/opencl-c.h")
 """The built-in functions of OpenCL C in PoCL's wheel, below ``site-packages``."""
-_UNUSED: Final = re.compile(
-    r"^(?!.*(popcount|v(load|store)|read_imageui|atomic_(load|store)_explicit))[a-z].*"
-    r"(double|long|(char|short|int|float|half)(8|16)|_rt[enpz]|image|atomic|async|sub_group"
-    r"|work_group|intel|amd).*\);\n",
-    re.MULTILINE,
-)
-"""Declarations of functions that no kernel calls, by their names or types."""
+KERNELS: Final = HERE.parents[1] / "bnn_kernels"
+_DECLARATION: Final = re.compile(r"^[a-z].*?\b(\w+) ?\([^()]*\);\n", re.MULTILINE)
+_OF_WORK_ITEMS: Final = ("get_global_", "get_group_id", "get_local_", "get_num_groups")
 
 
 def compiler() -> str | None:
@@ -41,10 +37,25 @@ def compiler() -> str | None:
     return shutil.which("g++") or shutil.which("c++")
 
 
-def with_fewer_declarations(real: Path, folder: Path) -> Path:
-    """The drivers of pyopencl's wheel by links, where PoCL reads half as many declarations.
+def declarations_for_kernels(declared: str) -> str:
+    """The text without functions that no kernel calls, by their names or types.
 
-    It reads 18,552 lines for each program, in nearly half of the time that a small one takes.
+    Kernels of pyopencl, which fill arrays, call functions of work-items alone.
+    """
+    texts = [path.read_text() for path in KERNELS.rglob("*.cl*")]
+    called = {word for text in texts for word in re.findall(r"\w+", text)}
+
+    def kept(match: re.Match[str]) -> str:
+        is_called = match[1] in called or match[1].startswith(_OF_WORK_ITEMS)
+        return match[0] if is_called and "double" not in match[0] else ""
+
+    return _DECLARATION.sub(kept, declared)
+
+
+def with_fewer_declarations(real: Path, folder: Path) -> Path:
+    """The drivers of pyopencl's wheel by links, where PoCL reads those declarations alone.
+
+    It reads 18,552 lines for each program, in most of the time that a small one takes.
 
     Args:
         real: the loader in the wheel.
@@ -56,7 +67,8 @@ def with_fewer_declarations(real: Path, folder: Path) -> Path:
     packages = real.parents[2]
     if not (packages / DECLARATIONS).exists():
         return real.parent
-    place = folder / f"drivers_{hashlib.sha256(str(packages).encode()).hexdigest()[:16]}"
+    declared = declarations_for_kernels((packages / DECLARATIONS).read_text())
+    place = folder / f"drivers_{hashlib.sha256(f'{packages}{declared}'.encode()).hexdigest()[:16]}"
     if not place.exists():
         partial = place.with_suffix(f".{os.getpid()}")
         for package in (real.parent, packages / DECLARATIONS.parts[0] / ".libs"):
@@ -65,8 +77,7 @@ def with_fewer_declarations(real: Path, folder: Path) -> Path:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(file)
         (partial / DECLARATIONS).unlink()
-        declared = (packages / DECLARATIONS).read_text()
-        (partial / DECLARATIONS).write_text(_UNUSED.sub("", declared))
+        (partial / DECLARATIONS).write_text(declared)
         partial.rename(place)
     return place / real.parent.relative_to(packages)
 

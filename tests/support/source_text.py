@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,7 @@ _C_TOKEN = re.compile(
 _HASH_COMMENT = re.compile(r"(?:^|\s)#(?!!).*")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _BRACES = re.compile(r"(?<!\{)\{[^{}]+\}")
+_BETWEEN = (tokenize.ENCODING, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 Line = tuple[int, str]
@@ -62,7 +63,7 @@ def comments(path: Path, text: str) -> Iterator[Line]:
         for token in _tokens(text):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
-        yield from _docstrings(ast.parse(text))
+        yield from _docstrings(_tokens(text))
     elif is_hash(path, text):
         for number, line in enumerate(text.splitlines(), 1):
             if match := _HASH_COMMENT.search(line):
@@ -94,12 +95,17 @@ def _tokens(text: str) -> list[tokenize.TokenInfo]:
     return list(tokenize.generate_tokens(io.StringIO(text).readline))
 
 
-def _docstrings(tree: ast.Module) -> Iterator[Line]:
+def _docstrings(tokens: Sequence[tokenize.TokenInfo]) -> Iterator[Line]:
     """Strings that stand alone: docstrings, and those after constants and fields."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield from _lines(node.lineno, text)
+    before = tokenize.NEWLINE
+    for token, after in pairwise(tokens):
+        if token.type in (tokenize.COMMENT, tokenize.NL):
+            continue
+        alone = before in _BETWEEN and after.type in (tokenize.NEWLINE, tokenize.COMMENT)
+        text = token.string.lstrip("rR")
+        if token.type == tokenize.STRING and alone and text[0] in "\"'":
+            yield from _lines(token.start[0], text.strip("\"'"))
+        before = token.type
 
 
 def _lines(first: int, text: str) -> Iterator[Line]:
