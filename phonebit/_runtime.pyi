@@ -38,6 +38,8 @@ class LayerInfo:
 
 class GpuDevice:
     @property
+    def api(self) -> str: ...  # "opencl", "vulkan"
+    @property
     def index(self) -> int: ...
     @property
     def name(self) -> str: ...
@@ -279,8 +281,9 @@ def use_opencl_library(path: str) -> None: ...
 def prepare_image(  # fields of images/image.h; a rule of Network.preprocessing
     image: dict[str, Any], rule: dict[str, Any], dtype: str, shape: tuple[int, int, int]
 ) -> tuple[NDArray[Any], tuple[int, int, int, int]]: ...  # where it lies: width, height, left, top
-def gpu_devices() -> list[GpuDevice]: ...
-def gpu_error() -> str: ...  # why there is no OpenCL; empty where there is
+def gpu_apis() -> list[str]: ...  # of this build
+def gpu_devices(api: str) -> list[GpuDevice]: ...  # "opencl", "vulkan"
+def gpu_error(api: str) -> str: ...  # why it has no device; empty where it has
 def gpu_self_test(
     device: str | GpuHandles, cache_directory: str = "", again: bool = False
 ) -> list[tuple[str, str, bool, str]]: ...  # op, choice, passed, detail

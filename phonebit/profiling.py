@@ -10,6 +10,7 @@ from typing import Any
 from phonebit.converter.cost import tensor_bytes
 from phonebit.converter.ir import Graph
 from phonebit.converter.reader import read_graph
+from phonebit.devices.gpus import APIS
 from phonebit.layer_info import PartProfile
 from phonebit.network import Network
 from phonebit.planner.plan.execution_plan import OutputPart
@@ -70,7 +71,7 @@ def profile_network(
     if network.plan_key and not alone:
         spans = plan_spans(network.profile_parts(repeats), _shapes(network, graph))
     else:
-        on_gpu = coexec.get("is_on_gpu_alone") or network.isa == "opencl"
+        on_gpu = coexec.get("is_on_gpu_alone") or network.isa in APIS
         spans = _spans_in_a_row("gpu" if on_gpu else "cpu", [p.latency_ms for p in profiles])
     batch = result.batch
     return {

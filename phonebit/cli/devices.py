@@ -12,7 +12,7 @@ from rich.table import Table
 from phonebit.cli.console import output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.compiled import load_runtime
-from phonebit.devices.gpus import first_real_gpu, gpu_devices, gpu_error
+from phonebit.devices.gpus import device_name, gpu_devices, gpu_error, real_gpu
 from phonebit.devices.runtime import (
     forced_isa,
     instruction_sets,
@@ -43,7 +43,7 @@ def devices(as_json: JsonOption = False) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Processors, OpenCL devices and energy sources here, JSON-ready.
+    """Processors, GPUs and energy sources here, JSON-ready.
 
     Raises:
         DeviceError: if the compiled runtime cannot be loaded.
@@ -51,8 +51,8 @@ def machine() -> dict[str, Any]:
     from phonebit.energy import discover
 
     known = instruction_sets()
-    found = gpu_devices()
-    gpu = first_real_gpu(found)
+    gpu = real_gpu()
+    apis = load_runtime().gpu_apis()
     folder = cache_folder()
     return {
         "machine": platform.machine(),
@@ -61,9 +61,10 @@ def machine() -> dict[str, Any]:
         "isas": [asdict(isa) for isa in known],
         "serving": isa_in_use(known),
         "forced_by_environment": forced_isa(),
-        "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
-        "opencl": [_describe(device) for device in found],
-        "opencl_error": gpu_error(),
+        "auto": "cpu" if gpu is None else device_name(gpu),
+        "apis": apis,
+        **{api: [_describe(device) for device in gpu_devices(api)] for api in apis},
+        **{f"{api}_error": gpu_error(api) for api in apis},
         "energy": [finding.to_dict() for finding in discover()],
         "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
@@ -72,7 +73,7 @@ def machine() -> dict[str, Any]:
 
 def _describe(device: _runtime.GpuDevice) -> dict[str, Any]:
     facts = {name: getattr(device, name) for name in _FACTS}
-    return {"device": f"gpu:{device.index}", **facts}
+    return {"device": device_name(device), **facts}
 
 
 def _print(console: Console, document: dict[str, Any]) -> None:
@@ -80,11 +81,12 @@ def _print(console: Console, document: dict[str, Any]) -> None:
     default = document["default_threads"]
     console.print(f"  threads by default: {default['threads']} ({escape(default['reason'])})")
     console.print(_isa_table(document))
-    for line in document["opencl_error"].splitlines():
-        console.print(f"[bold]gpu[/]  {escape(line.strip())}", soft_wrap=True)
-    for device in document["opencl"]:
-        console.print()
-        _print_device(console, device, is_in_use=device["device"] == document["auto"])
+    for api in document["apis"]:
+        for line in document[f"{api}_error"].splitlines():
+            console.print(f"[bold]{api}[/]  {escape(line.strip())}", soft_wrap=True)
+        for device in document[api]:
+            console.print()
+            _print_device(console, device, is_in_use=device["device"] == document["auto"])
     console.print()
     _print_energy_sources(console, document["energy"])
 

@@ -127,7 +127,7 @@ def _demo_runs(here: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any
     if here is None:
         return
     isas = [f"cpu:{isa['name']}" for isa in here["isas"] if isa["supported"]]
-    devices = [*reversed(isas), *(device["device"] for device in here["opencl"])]
+    devices = [*reversed(isas), *(device["device"] for api in here["apis"] for device in here[api])]
     expected, origin = None, ""
     folder = model_folder()
     with tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
@@ -184,9 +184,8 @@ def _machine_lines(here: dict[str, Any]) -> list[tuple[str, str]]:
         ("runtime", f"{here['runtime_version']}, cache {here['cache_folder'] or 'none'}"),
         ("cpu", f"{here['machine']}, {here['cores']} usable cores; {here['serving']}"),
     ]
-    if here["opencl_error"]:
-        lines.append(("gpu", here["opencl_error"]))
-    for device in here["opencl"]:
+    lines += [(api, error) for api in here["apis"] if (error := here[f"{api}_error"])]
+    for device in (device for api in here["apis"] for device in here[api]):
         facts = (device[fact] for fact in ("name", "platform", "version", "driver_version"))
         lines.append((device["device"], ", ".join(facts)))
     for finding in here["energy"]:

@@ -13,6 +13,7 @@ from phonebit.cli.classify import classify, print_classification
 from phonebit.cli.console import EXIT_BAD_INPUT, error_text, output, print_json, report_error
 from phonebit.cli.image_options import ImageFlags
 from phonebit.cli.options import ForceOption, JsonOption, UsualEngineFlags
+from phonebit.devices.gpus import APIS
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
@@ -223,4 +224,4 @@ def threads_text(count: int) -> str:
 
 def device_text(device: str, isa: str, threads: int) -> str:
     """``cpu:avx512, 2 threads``, or the OpenCL device's name; of a network's properties."""
-    return device if isa == "opencl" else f"{device}, {threads_text(threads)}"
+    return device if isa in APIS else f"{device}, {threads_text(threads)}"

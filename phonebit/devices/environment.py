@@ -43,22 +43,23 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def opencl_context(device: str) -> dict[str, Any]:
-    """The OpenCL device that "auto", "gpu", "gpu:1", "gpu+cpu", ...; nothing for the CPU.
+def gpu_context(device: str) -> dict[str, Any]:
+    """The GPU that "auto", "gpu", "vulkan:1", "gpu+cpu", ... stand for; nothing for the CPU.
 
     Returns:
-        "opencl": name, platform, versions of device and driver, and the processor that the driver
-        compiles for. PoCL may take a processor for an older one, whose kernels are slower.
+        "opencl" or "vulkan": name, platform, versions of device and driver, and the processor that
+        the driver compiles for. PoCL may take a processor for an older one, whose kernels are
+        slower.
     """
     target = find_target(device)
-    if not target.is_opencl:
+    if not target.is_gpu:
         return {}
     found = gpu_device(str(target.device).partition("+")[0])
     # "... PoCL HSTR: pthread-x86_64-unknown-linux-gnu-icelake-client": the processor follows the
     # triple, and its name may have hyphens.
     pocl_target = re.search(r"PoCL .*-linux-\w+-([\w-]+)$", found.version)
     return {
-        "opencl": {
+        found.api: {
             "device": found.name,
             "platform": found.platform,
             "version": found.version,
@@ -69,7 +70,7 @@ def opencl_context(device: str) -> dict[str, Any]:
 
 
 def environment(device: str = "cpu") -> dict[str, Any]:
-    """Machine, versions and commit; of a device of OpenCL, its driver too."""
+    """Machine, versions and commit; of a GPU, its driver too."""
     import phonebit
 
     return {
@@ -79,4 +80,4 @@ def environment(device: str = "cpu") -> dict[str, Any]:
         "python": platform.python_version(),
         "phonebit": phonebit.__version__,
         "commit": commit(),
-    } | opencl_context(device)
+    } | gpu_context(device)

@@ -15,7 +15,6 @@ def announce() -> None:
     """Log once a process that kernels are compiled; where nobody set up logging, it is shown."""
     kept = f"; results are kept in {folder}" if (folder := cache_folder()) else ""
     _log.warning(
-        "phonebit: compiling OpenCL kernels for their first use on this device, which can take "
-        "a minute%s",
+        "phonebit: compiling kernels for their first use on this device, which can take a minute%s",
         kept,
     )

@@ -1,4 +1,6 @@
-"""GPUs as Python sees them: the devices that the runtime finds, and which OpenCL library it uses.
+"""GPUs as Python sees them: the devices that the runtime finds by OpenCL and Vulkan.
+
+This module also tells it which OpenCL library to use.
 
 The runtime finds OpenCL with dlopen. Where pyopencl is installed it must use the loader that
 pyopencl uses: then handles can be exchanged, and the PoCL of ``pyopencl[pocl]``, which only the
@@ -12,6 +14,7 @@ import contextlib
 import ctypes
 import os
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
 LIBRARY_VARIABLE = "PHONEBIT_OPENCL_LIBRARY"
 """Environment variable with the path of the OpenCL library to use; the runtime reads it."""
 INSTALL_HINT = "pip install 'phonebit[opencl]' brings pyopencl, on Linux with PoCL"
+_API_OF = {"gpu": "opencl", "vulkan": "vulkan"}
+"""By the beginnings of device names."""
+APIS = tuple(_API_OF.values())
+"""In the order in which "auto" and "gpu" look for a GPU."""
+_TITLES = {"opencl": "OpenCL", "vulkan": "Vulkan"}
 _SIMULATORS = ("Oclgrind",)
 """Platforms that check kernels, slowly; their devices may call themselves GPUs."""
 
@@ -125,8 +133,11 @@ def _mapped_library() -> Path | None:
     return None
 
 
-def gpu_devices() -> list[_runtime.GpuDevice]:
-    """The OpenCL devices that can be used: GPUs first, then others; "gpu:n" has the index n.
+def gpu_devices(api: str = "opencl") -> list[_runtime.GpuDevice]:
+    """The devices of an API that can be used: GPUs first, then others.
+
+    Args:
+        api: one of ``APIS``. A driver that is not asked for is not loaded.
 
     Returns:
         An empty list where there is none, of which ``gpu_error`` says why.
@@ -134,25 +145,42 @@ def gpu_devices() -> list[_runtime.GpuDevice]:
     Raises:
         DeviceError: if the compiled module cannot be loaded.
     """
-    return [device for device in gpu_runtime().gpu_devices() if not obstacle(device)]
+    return [device for device in gpu_runtime().gpu_devices(api) if not obstacle(device)]
 
 
-def gpu_error() -> str:
-    """Why there is no OpenCL, or devices of it cannot be used; "" if neither."""
+def gpu_error(api: str = "opencl") -> str:
+    """Why an API has no device, or devices of it cannot be used; "" if neither."""
     runtime = gpu_runtime()
-    devices = runtime.gpu_devices()
+    devices = runtime.gpu_devices(api)
     if not devices:
-        return f"{runtime.gpu_error() or 'no OpenCL device'}; {INSTALL_HINT}"
+        reason = runtime.gpu_error(api) or f"{api} has no device"
+        return f"{reason}; {INSTALL_HINT}" if api == "opencl" else reason
     return "\n".join(f"{device.name}: {why}" for device in devices if (why := obstacle(device)))
 
 
+def real_gpu() -> _runtime.GpuDevice | None:
+    """What "auto" stands for: the first GPU, by OpenCL or else by Vulkan; None: the CPU."""
+    return next((gpu for api in APIS if (gpu := first_real_gpu(gpu_devices(api)))), None)
+
+
 def first_real_gpu(devices: list[_runtime.GpuDevice]) -> _runtime.GpuDevice | None:
-    """What "auto" stands for: the first GPU that is no simulator, if there is one."""
+    """The first GPU that is no simulator, if there is one."""
     return next((device for device in devices if device.is_gpu and not _is_simulator(device)), None)
 
 
 def _is_simulator(device: _runtime.GpuDevice) -> bool:
     return any(name in device.platform for name in _SIMULATORS)
+
+
+def device_name(device: _runtime.GpuDevice) -> str:
+    """What users call a device: "gpu:0", "vulkan:0"."""
+    prefix = next(prefix for prefix, api in _API_OF.items() if api == device.api)
+    return f"{prefix}:{device.index}"
+
+
+def api_of(device: str) -> str | None:
+    """The API of a name such as "gpu:1" or "vulkan+cpu"; None where it begins with no GPU."""
+    return _API_OF.get(device.partition("+")[0].partition(":")[0])
 
 
 def device_key(device: _runtime.GpuDevice) -> str:
@@ -164,39 +192,52 @@ def gpu_device(name: str) -> _runtime.GpuDevice:
     """The device that a name stands for.
 
     Args:
-        name: "gpu" or "gpu:n".
+        name: "gpu", "gpu:n", "vulkan" or "vulkan:n".
 
     Returns:
-        The n-th device, counted from 0; "gpu" is the first one that is no simulator.
+        The n-th device of OpenCL, or of Vulkan, counted from 0. "gpu" is what "auto" is; without a
+        GPU the first device that is no simulator.
 
     Raises:
-        DeviceError: if there is no such device, or no OpenCL at all.
+        DeviceError: if there is no such device, or none at all.
     """
-    number = name.partition(":")[2]
-    devices = gpu_devices()
-    listed = ", ".join(f"gpu:{device.index} ({device.name})" for device in devices)
-    if name != "gpu" and not (number.isascii() and number.isdigit()):
-        raise DeviceError(
-            "unknown device", where=f"device '{name}'", expected=listed or "gpu or gpu:<n>"
-        )
-    if not devices:
-        raise DeviceError(
-            "there is no OpenCL device here",
-            where=f"device '{name}'",
-            got=gpu_error(),
-            hint="use device 'cpu'",
-        )
     if name == "gpu":
-        return min(devices, key=_is_simulator)
-    found = [device for device in devices if len(number) < 10 and device.index == int(number)]
+        return real_gpu() or _any_device()
+    prefix, colon, number = name.partition(":")
+    api = _API_OF[prefix]
+    devices = gpu_devices(api)
+    listed = ", ".join(f"{device_name(device)} ({device.name})" for device in devices)
+    if colon and not (number.isascii() and number.isdigit()):
+        expected = listed or f"{prefix} or {prefix}:<n>"
+        raise DeviceError("unknown device", where=f"device '{name}'", expected=expected)
+    if not devices:
+        raise _no_device(name, (api,))
+    index = int(number or "0") if len(number) < 10 else -1
+    found = [device for device in devices if device.index == index]
     if not found:
         raise DeviceError(
             "there is no such device",
             where=f"device '{name}'",
             expected=listed,
-            got=gpu_error() or None,
+            got=gpu_error(api) or None,
         )
     return found[0]
+
+
+def _any_device() -> _runtime.GpuDevice:
+    for api in APIS:
+        if devices := gpu_devices(api):
+            return min(devices, key=_is_simulator)
+    raise _no_device("gpu", APIS)
+
+
+def _no_device(name: str, apis: Iterable[str]) -> DeviceError:
+    return DeviceError(
+        f"there is no device of {' or '.join(_TITLES[api] for api in apis)} here",
+        where=f"device '{name}'",
+        got="\n".join(gpu_error(api) for api in apis),
+        hint="use device 'cpu'",
+    )
 
 
 def is_pyopencl_object(device: object) -> bool:
@@ -250,7 +291,7 @@ def borrow(device: Any) -> tuple[_runtime.GpuHandles, str, object]:
 
 
 def _key_of(device: Any) -> str:
-    for known in gpu_runtime().gpu_devices():
+    for known in gpu_runtime().gpu_devices("opencl"):
         if known.id == device.int_ptr:
             if why := obstacle(known):
                 raise DeviceError("the device cannot be used", where=known.name, got=why)

@@ -184,7 +184,7 @@ def open_engine(
     try:
         engine = _open(path, target, options, notes)
     except DeviceError as error:
-        if device != "auto" or not target.is_opencl:
+        if device != "auto" or not target.is_gpu:
             raise
         notes.append(f"the CPU runs it, since {target.device} cannot: {error}")
         engine = _open(path, Target("cpu"), options, notes)
@@ -214,15 +214,15 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
         return engine
 
     if kernels != "tuned":
-        if not target.is_opencl:
+        if not target.is_gpu:
             raise InputError(
-                "this choice of kernels is for OpenCL devices",
+                "this choice of kernels is for GPUs",
                 where=f"kernels {kernels!r}",
                 got=f"device {target.device!r}",
                 hint="use device 'gpu'; `phonebit devices` lists what there is",
             )
         return construct(preset_lines(kernels, target.key))
-    tuning = stored_tuning(target.key) if target.is_opencl else ""
+    tuning = stored_tuning(target.key) if target.is_gpu else ""
     if not tuning:
         return construct("")
     try:

@@ -90,6 +90,7 @@ def checked_cpu(device: str) -> str:
     names = [known.name for known in instruction_sets()]
     if kind != "cpu" or isa not in names:
         kinds = ["auto", "cpu", *(f"cpu:{name}" for name in names), "gpu", "gpu:<n>", "gpu+cpu"]
+        kinds += ["vulkan", "vulkan:<n>", "vulkan+cpu"]
         expected = ", ".join(kinds)
         raise DeviceError("unknown device", where=f"device '{device}'", expected=expected)
     return device

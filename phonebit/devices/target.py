@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from phonebit.devices.gpus import (
+    api_of,
     borrow,
     device_key,
-    first_real_gpu,
+    device_name,
     gpu_device,
-    gpu_devices,
     is_pyopencl_object,
+    real_gpu,
 )
 from phonebit.devices.runtime import checked_cpu
 from phonebit.errors import DeviceError
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 DeviceLike: TypeAlias = "str | cl.Device | cl.Context | cl.CommandQueue"
-"""A name ("auto", "cpu", "cpu:avx2", "gpu", "gpu:1", "gpu+cpu", "gpu:1+cpu:avx2"), or a pyopencl
-object."""
+"""A name ("auto", "cpu", "cpu:avx2", "gpu", "gpu:1", "vulkan", "gpu+cpu", "vulkan:1+cpu:avx2"), or
+a pyopencl object."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Target:
     """A device, as the runtime takes it.
 
     Attributes:
-        device: "cpu:avx2", "gpu:n", "gpu:n+cpu", or handles that pyopencl made.
-        key: identifies an OpenCL device and its driver in caches; "" for the CPU.
+        device: "cpu:avx2", "gpu:n", "vulkan:n+cpu", or handles that pyopencl made.
+        key: identifies a GPU, API and driver in caches; "" for the CPU.
         owner: keeps alive what handles name.
     """
 
@@ -41,8 +42,8 @@ class Target:
     owner: object = None
 
     @property
-    def is_opencl(self) -> bool:
-        """Whether it is an OpenCL device."""
+    def is_gpu(self) -> bool:
+        """Whether it is a device of OpenCL or Vulkan."""
         return self.key != ""
 
 
@@ -50,11 +51,12 @@ def find_target(device: DeviceLike) -> Target:
     """Find a device.
 
     Args:
-        device: "auto": the first GPU of OpenCL, otherwise the CPU; "cpu", or "cpu:<instruction
-            set>"; "gpu" or "gpu:<n>": that device of ``phonebit devices``, which lists GPUs first
-            and other OpenCL devices, such as PoCL, after them; "gpu+cpu": an OpenCL device and the
-            CPU together, each of which may be more precise ("gpu:1+cpu:avx2"); or a pyopencl
-            Device, Context with one device, or in-order CommandQueue.
+        device: "auto": the first GPU of OpenCL, otherwise of Vulkan, otherwise the CPU; "cpu", or
+            "cpu:<instruction set>"; "gpu": as "auto", without a GPU the first other device, such as
+            PoCL; "gpu:<n>" and "vulkan:<n>": that device of ``phonebit devices``, of OpenCL or of
+            Vulkan; "gpu+cpu", "vulkan+cpu": such a device and the CPU together, each of which may
+            be more precise ("gpu:1+cpu:avx2"); or a pyopencl Device, Context with one device, or
+            in-order CommandQueue.
 
     Returns:
         The device.
@@ -73,9 +75,9 @@ def find_target(device: DeviceLike) -> Target:
             got=type(device).__name__,
         )
     if device == "auto":
-        found = first_real_gpu(gpu_devices())
+        found = real_gpu()
         return Target("cpu") if found is None else _gpu_target(found)
-    if device == "gpu" or device.startswith(("gpu:", "gpu+")):
+    if api_of(device) is not None:
         gpu, plus, cpu = device.partition("+")
         target = _gpu_target(gpu_device(gpu))
         return replace(target, device=f"{target.device}+{checked_cpu(cpu)}") if plus else target
@@ -83,7 +85,7 @@ def find_target(device: DeviceLike) -> Target:
 
 
 def find_gpu_target(device: DeviceLike, purpose: str) -> Target:
-    """The same, for what exists on OpenCL devices only.
+    """The same, for what exists on GPUs only.
 
     Args:
         device: as for ``find_target``.
@@ -96,14 +98,14 @@ def find_gpu_target(device: DeviceLike, purpose: str) -> Target:
         DeviceError: as ``find_target``, and if the device is the CPU.
     """
     target = find_target(device)
-    if not target.is_opencl:
+    if not target.is_gpu:
         raise DeviceError(
-            f"{purpose} is for OpenCL devices",
+            f"{purpose} is for GPUs",
             where=f"device '{device}'",
-            hint="use --device gpu, or gpu:<n> as `phonebit devices` lists",
+            hint="use --device gpu, or a name that `phonebit devices` lists",
         )
     return target
 
 
 def _gpu_target(device: _runtime.GpuDevice) -> Target:
-    return Target(f"gpu:{device.index}", key=device_key(device))
+    return Target(device_name(device), key=device_key(device))

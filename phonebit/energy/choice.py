@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from phonebit.devices.gpus import gpu_devices
+from phonebit.devices.gpus import api_of, gpu_devices
 from phonebit.energy.discovery import Finding
 from phonebit.energy.nvml import NvmlSource, matching_gpu
 from phonebit.energy.opencl_address import pci_address
@@ -122,16 +122,18 @@ def _gpu_device(label: str) -> _runtime.GpuDevice | None:
     """The device of "gpu:0 NVIDIA H200"; "gpu NVIDIA H200", made by pyopencl, by its name alone."""
     kind, _, name = label.partition(" ")
     family, _, index = kind.partition(":")
-    if family != "gpu":
+    api = api_of(family)
+    if api is None:
         return None
-    devices = gpu_devices()
+    devices = gpu_devices(api)
     if index:
         return devices[int(index)]
     return next((device for device in devices if device.name == name), None)
 
 
 def _is_nvidia(device: _runtime.GpuDevice) -> bool:
-    return device.platform.startswith("NVIDIA")
+    maker = device.name if device.platform == "Vulkan" else device.platform
+    return maker.startswith("NVIDIA")
 
 
 def _nvidia(device: _runtime.GpuDevice, findings: Sequence[Finding]) -> Chosen | None:
@@ -143,7 +145,7 @@ def _nvidia(device: _runtime.GpuDevice, findings: Sequence[Finding]) -> Chosen |
     ]
     same = [
         other
-        for other in gpu_devices()
+        for other in gpu_devices(device.api)
         if _is_nvidia(other) and other.name == device.name and other.index < device.index
     ]
     return matching_gpu(sources, device.name, pci_address(device), len(same))

@@ -25,11 +25,13 @@ def pci_address(device: _runtime.GpuDevice) -> tuple[int, int, int] | None:
     """Address of a device of NVIDIA's platform.
 
     Args:
-        device: from ``gpu_devices``.
+        device: from ``gpu_devices``; those of another API than OpenCL have no address.
 
     Returns:
         PCI domain, bus and device; None if the driver does not tell.
     """
+    if not device.id:
+        return None
     library = os.environ.get(LIBRARY_VARIABLE) or str(pyopencl_library() or "libOpenCL.so.1")
     try:
         query = ctypes.CDLL(library).clGetDeviceInfo

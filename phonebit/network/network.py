@@ -69,9 +69,9 @@ class Network(NetworkLayers):
                 ``in_place`` is set.
             device: "auto": the first GPU of OpenCL, or else the CPU; "cpu": the best instruction
                 set of this machine (or the one that the environment variable PHONEBIT_CPU names);
-                "cpu:avx2" and the like: that one; "gpu", "gpu:1": an OpenCL device as
-                ``phonebit devices`` counts them, GPUs first; "gpu+cpu", "gpu:1+cpu:avx2": that
-                device and the CPU together, as a plan says (docs/coexecution.md); a
+                "cpu:avx2" and the like: that one; "gpu", "gpu:1", "vulkan",
+                "vulkan:1": that device of ``phonebit devices``; "gpu+cpu", "vulkan:1+cpu:avx2":
+                that device and the CPU together, as a plan says (docs/coexecution.md); a
                 ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
                 on which the network then works.
             **options: see ``EngineOptions``.
@@ -129,14 +129,14 @@ class Network(NetworkLayers):
         """The in-order pyopencl queue on which this network works, and through it its context.
 
         Raises:
-            DeviceError: if the network runs on the CPU.
+            DeviceError: if the network runs on the CPU, or on a GPU by Vulkan.
         """
         if self._queue is None:
             if not self._engine.opencl_queue:
                 raise DeviceError(
-                    "the network runs on the CPU, which has no OpenCL queue",
+                    f"the network runs on {self.device}, which has no OpenCL queue",
                     where=str(self._path),
-                    hint="load it with device='gpu'",
+                    hint="load it with device='gpu:0'",
                 )
             import pyopencl
 

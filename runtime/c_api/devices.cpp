@@ -40,7 +40,7 @@ phonebit_device_info describe(const GpuInfo& info) {
     if (has) capabilities += (capabilities.empty() ? "" : " ") + std::string(capability);
   phonebit_device_info device{};
   device.kind = info.is_gpu ? PHONEBIT_DEVICE_GPU : PHONEBIT_DEVICE_OTHER;
-  device.name = kept("gpu:" + std::to_string(info.index));
+  device.name = kept(info.device);
   device.description = kept(info.name);
   device.driver = kept(info.driver_version);
   device.platform = kept(info.platform_name);
@@ -63,7 +63,7 @@ std::vector<phonebit_device_info> find_devices() {
   return found;
 }
 
-/// Looked for once: neither instruction sets nor the engine's OpenCL devices change.
+/// Looked for once: neither instruction sets nor the engine's GPUs change.
 const std::vector<phonebit_device_info>& devices() {
   static const std::vector<phonebit_device_info> found = find_devices();
   return found;
@@ -84,7 +84,7 @@ phonebit_status phonebit_device_get(int32_t index, phonebit_device_info* info) {
 
 const char* phonebit_opencl_error(void) {
   static thread_local std::string text;
-  const phonebit_status status = guarded([] { text = gpu_error(); });
+  const phonebit_status status = guarded([] { text = gpu_error("opencl"); });
   return status == PHONEBIT_OK ? text.c_str() : phonebit_last_error();
 }
 

@@ -36,6 +36,10 @@ Synchronization choose_synchronization(const gpu::DeviceFacts& device, Synchroni
         "synchronization 'polling': %s has no fine-grained shared virtual memory with atomics; use 'events', "
         "'user_events' or 'auto'",
         device.name.c_str());
+  if (wanted == Synchronization::ahead && !device.has_host_events)
+    fail(ErrorCode::device,
+         "synchronization 'user_events': commands of %s cannot wait for the host; use 'events' or 'auto'",
+         device.name.c_str());
   if (wanted != Synchronization::automatic) return wanted;
   // Where threads of a processor are the device, a kernel that polls wakes all of them for nothing.
   const bool is_pool = !device.is_gpu && device.compute_units > 1;

@@ -4,35 +4,65 @@
 
 #include "engine/device_name.h"
 #include "engine/devices.h"
+#include "engine/gpu_apis.h"
 #include "opencl/context.h"
 #include "types/fail.h"
 
 namespace phonebit::engine {
 namespace {
 
+struct Found {
+  const GpuApi* api;  ///< null: none
+  size_t index;
+};
+
 std::string device_list() {
   std::string list;
-  const auto& devices = opencl::devices();
-  for (size_t i = 0; i < devices.size(); ++i)
-    list += format_text("%sgpu:%zu %s", i > 0 ? ", " : "", i, devices[i].name.c_str());
+  for (const GpuInfo& info : gpu_devices())
+    list += (list.empty() ? "" : ", ") + info.device + " " + info.name;
   return list.empty() ? "none" : list;
 }
 
-/// Index of the device that "auto", "gpu" or "gpu:..." means, or -1 for the CPU.
-int gpu_index(const std::string& device) {
-  const auto& devices = opencl::devices();
-  if (device == "auto") return !devices.empty() && devices[0].is_gpu ? 0 : -1;
-  unsigned index = 0;
-  if (device != "gpu") {
-    const char* const end = device.data() + device.size();
-    const auto [stop, error] = std::from_chars(device.data() + 4, end, index);
-    if (error != std::errc() || stop != end) fail_unknown_device(device);
+/// The first GPU; `is_any`: or whatever comes first where there is none. Later APIs are not even loaded.
+Found first_device(bool is_any) {
+  for (const GpuApi& api : gpu_apis()) {
+    const auto devices = api.devices();
+    if (!devices.empty() && devices[0]->is_gpu) return {&api, 0};
   }
-  if (devices.empty()) fail(ErrorCode::device, "device '%s': %s", device.c_str(), gpu_error().c_str());
-  if (index >= devices.size())
-    fail(ErrorCode::device, "device '%s': there is no such device; there are: %s", device.c_str(),
-         device_list().c_str());
-  return static_cast<int>(index);
+  for (const GpuApi& api : gpu_apis())
+    if (is_any && !api.devices().empty()) return {&api, 0};
+  return {nullptr, 0};
+}
+
+/// What "vulkan" or "gpu:1" names.
+Found named_device(const std::string& device) {
+  const size_t colon = device.find(':');
+  const std::string prefix = device.substr(0, colon);
+  for (const GpuApi& api : gpu_apis()) {
+    if (prefix != api.prefix) continue;
+    size_t index = 0;
+    if (colon != std::string::npos) {
+      const char* const end = device.data() + device.size();
+      const auto [stop, error] = std::from_chars(device.data() + colon + 1, end, index);
+      if (error != std::errc() || stop != end) fail_unknown_device(device);
+    }
+    const size_t count = api.devices().size();
+    if (count == 0) fail(ErrorCode::device, "device '%s': %s", device.c_str(), api.error().c_str());
+    if (index >= count)
+      fail(ErrorCode::device, "device '%s': there is no such device; there are: %s", device.c_str(),
+           device_list().c_str());
+    return {&api, index};
+  }
+  fail(ErrorCode::device, "device '%s': this build of PhoneBit has no %s", device.c_str(), prefix.c_str());
+}
+
+/// What "auto", "gpu" or "gpu:..." means.
+Found find_gpu(const std::string& device) {
+  if (device == "auto") return first_device(false);
+  if (device != "gpu") return named_device(device);
+  const Found found = first_device(true);
+  if (found.api == nullptr) fail(ErrorCode::device, "device 'gpu': %s", gpu_error().c_str());
+  return found;
 }
 
 }  // namespace
@@ -44,11 +74,12 @@ std::shared_ptr<gpu::Device> open_device(const Options& options, const std::stri
     *label = "gpu " + borrowed->facts().name;
     return borrowed;
   }
-  const int index = device.empty() ? -1 : gpu_index(device);
-  if (index < 0) return nullptr;
-  const opencl::ClDevice& found = opencl::devices()[static_cast<size_t>(index)];
-  *label = format_text("gpu:%d %s", index, found.name.c_str());
-  return opencl::Context::create(found, options.hint);
+  if (device.empty()) return nullptr;
+  const Found found = find_gpu(device);
+  if (found.api == nullptr) return nullptr;
+  *label = format_text("%s:%zu %s", found.api->prefix, found.index,
+                       found.api->devices()[found.index]->name.c_str());
+  return found.api->open(found.index, options.hint);
 }
 
 }  // namespace phonebit::engine

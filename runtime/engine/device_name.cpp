@@ -10,8 +10,9 @@ namespace phonebit::engine {
 namespace {
 
 constexpr const char* kDeviceForms =
-    "'auto', 'cpu', 'cpu:<instruction set>', 'gpu', 'gpu:<index>', or one of the last two followed by '+cpu' "
-    "or '+cpu:<instruction set>'";
+    "'auto', 'cpu', 'cpu:<instruction set>', 'gpu', 'gpu:<index>', 'vulkan', 'vulkan:<index>', or one of the "
+    "last "
+    "four followed by '+cpu' or '+cpu:<instruction set>'";
 
 std::string isa_names() {
   std::string names;
@@ -33,7 +34,8 @@ DeviceName parse_device(const std::string& device) {
   const size_t plus = device.find('+');
   const bool is_pair = plus != std::string::npos;
   const std::string first = device.substr(0, plus), last = is_pair ? device.substr(plus + 1) : first;
-  const bool is_gpu = first == "gpu" || first.rfind("gpu:", 0) == 0;
+  const std::string kind = first.substr(0, first.find(':'));
+  const bool is_gpu = kind == "gpu" || kind == "vulkan";
   if (!is_pair && (is_gpu || first == "auto")) return {first, false, ""};
   const std::string isa = last.rfind("cpu:", 0) == 0 ? last.substr(4) : "";
   if ((is_pair && !is_gpu) || (last != "cpu" && isa.empty())) fail_unknown_device(device);

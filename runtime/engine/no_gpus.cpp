@@ -12,9 +12,9 @@ void use_opencl_library(const std::string& path) {
   fail(ErrorCode::device, "%s: %s", path.c_str(), gpu_error().c_str());
 }
 
-std::vector<GpuInfo> gpu_devices() { return {}; }
+std::vector<GpuInfo> gpu_devices(const std::string& /*api*/) { return {}; }
 
-std::string gpu_error() { return "this build of PhoneBit is for the CPU alone"; }
+std::string gpu_error(const std::string& /*api*/) { return "this build of PhoneBit is for the CPU alone"; }
 
 std::vector<SelfTestResult> gpu_self_test(const Options& options, bool /*again*/) {
   fail(ErrorCode::device, "device '%s': %s", options.device.c_str(), gpu_error().c_str());

@@ -78,6 +78,7 @@ void describe_features(ClDevice& device) {
   device.has_recordable_queue = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.has_svm_coarse = (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
   device.has_svm_fine = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
+  device.has_host_events = true;
   device.has_svm_atomics = (svm & CL_DEVICE_SVM_ATOMICS) != 0;
   device.has_performance_hint = has_extension(device.extensions, "cl_qcom_perf_hint");
   device.has_throttle_hint = has_extension(device.extensions, "cl_khr_throttle_hints");

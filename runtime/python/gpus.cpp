@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "engine/devices.h"
+#include "engine/gpu_apis.h"
 #include "gil_release.h"
 #include "gpu/program_cache.h"
 #include "options.h"
@@ -49,6 +50,7 @@ py::dict dict_of(const std::vector<std::pair<std::string, Value>>& pairs) {
 void define_gpus(py::module_& module) {
   using Info = GpuInfo;
   py::class_<Info>(module, "GpuDevice", "A GPU, or what its API offers as a device, and what it can do.")
+      .def_readonly("api", &Info::api)
       .def_readonly("index", &Info::index)
       .def_readonly("name", &Info::name)
       .def_readonly("platform", &Info::platform_name)
@@ -70,8 +72,16 @@ void define_gpus(py::module_& module) {
            }),
            py::arg("context"), py::arg("device"), py::arg("queue") = 0);
   module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
-  module.def("gpu_devices", &gpu_devices, "GPUs first, then what else their API offers.");
-  module.def("gpu_error", &gpu_error, "Why there is no GPU, or an empty text.");
+  module.def(
+      "gpu_apis",
+      [] {
+        std::vector<std::string> names;
+        for (const GpuApi& api : gpu_apis()) names.emplace_back(api.name);
+        return names;
+      },
+      "Those of this build, in the order in which a GPU is looked for.");
+  module.def("gpu_devices", &gpu_devices, py::arg("api"), "GPUs first, then what else their API offers.");
+  module.def("gpu_error", &gpu_error, py::arg("api"), "Why there is no GPU, or an empty text.");
   gpu::set_compile_hook(&before_compiling);
   module.def("gpu_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");

@@ -1,8 +1,14 @@
 #include "vulkan/logical_device.h"
 
+#include "types/fail.h"
+
 namespace phonebit::engine::vulkan {
 
 LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physical) {
+  if (physical.features.variable_pointers.variablePointersStorageBuffer == 0)
+    fail(ErrorCode::device,
+         "%s, driver %s, lacks the feature variablePointersStorageBuffer, which kernels need",
+         physical.name.c_str(), physical.driver_version.c_str());
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{};
   queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;

@@ -129,6 +129,7 @@ bool describe(VkPhysicalDevice handle, PhysicalDevice& device) {
   device.family = gpu::family_of(device, 0);
   device.has_fma = true;  // the self-test finds where it is not one operation
   device.has_overlapping_parts = true;
+  device.has_command_buffer = true;
   return true;
 }
 

@@ -6,7 +6,7 @@
 
 /// Where it is false, its message makes ctest report the test as skipped (doctest.cmake).
 inline bool has_opencl_device() {
-  if (!phonebit::engine::gpu_devices().empty()) return true;
-  MESSAGE("skipped: no OpenCL device: ", phonebit::engine::gpu_error());
+  if (!phonebit::engine::gpu_devices("opencl").empty()) return true;
+  MESSAGE("skipped: no OpenCL device: ", phonebit::engine::gpu_error("opencl"));
   return false;
 }

@@ -114,7 +114,7 @@ void check_passes(const std::string& path, Options options) {
 /// One of them alone: --subcase=<name of the file>.
 TEST_CASE("golden networks") {
   if (!has_opencl_device()) return;
-  const GpuInfo device = gpu_devices()[0];
+  const GpuInfo device = gpu_devices("opencl")[0];
   INFO(device.name, " (", device.driver_version, ")");
   const bool is_exact_device = can(device, "exact_division") && can(device, "fused_multiply_add");
   const bool can_replay = can(device, "command_buffer");

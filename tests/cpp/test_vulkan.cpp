@@ -118,6 +118,14 @@ TEST_CASE("golden networks") {
                    [&](const std::filesystem::path& file) { check_network(file, device, options); });
 }
 
+TEST_CASE("a device without what kernels need is refused") {
+  if (!can_test()) return;
+  vulkan::PhysicalDevice physical = vulkan::devices()[0];
+  physical.features.variable_pointers.variablePointersStorageBuffer = 0;
+  check_error(ErrorCode::device, {physical.name.c_str(), "lacks the feature variablePointersStorageBuffer"},
+              "a device without variable pointers", [&] { vulkan::LogicalDevice{physical}; });
+}
+
 /// Words as the bytes of a file.
 std::string bytes_of(const std::vector<uint32_t>& words) {
   return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t)};

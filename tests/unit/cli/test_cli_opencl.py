@@ -42,6 +42,7 @@ class FakeDevice:
         default_factory=lambda: {"binary_conv2d window": "bconv2d_tiled TILE_PIXELS=2"}, hash=False
     )
     id: int = 1
+    api: str = "opencl"
 
 
 class FakeRuntime(ModuleType):
@@ -58,10 +59,12 @@ class FakeRuntime(ModuleType):
     def use_opencl_library(self, path: str) -> None:
         pass
 
-    def gpu_devices(self) -> list[FakeDevice]:
-        return self._devices
+    def gpu_devices(self, api: str) -> list[FakeDevice]:
+        return self._devices if api == "opencl" else []
 
-    def gpu_error(self) -> str:
+    def gpu_error(self, api: str) -> str:
+        if api == "vulkan":
+            return "libvulkan.so.1: cannot open [shared] object"
         return "" if self._devices else "libOpenCL.so.1: cannot open [shared] object"
 
     def gpu_self_test(self, *args: Any) -> list[tuple[str, str, bool, str]]:
@@ -121,7 +124,7 @@ def test_a_driver_that_cannot_compile_is_named(
     pretend(monkeypatch, pocl)
     done = cli(command)
     assert done.code == 0
-    (line,) = (line for line in done.out.splitlines() if line.startswith("gpu"))
+    (line,) = (line for line in done.out.splitlines() if line.startswith("opencl"))
     assert "pthread: PoCL 3.0-rc2 is older than this processor" in line
     assert "\\n" not in done.out
 
@@ -157,7 +160,7 @@ def test_commands_for_opencl_refuse_the_cpu_and_its_absence(
     pretend(monkeypatch)
     arguments = [u8_file if word == "FILE" else word for word in command.split()]
     assert "phonebit[opencl]" in cli.refused(*arguments)
-    assert "is for OpenCL devices" in cli.refused(*arguments, "--device", "cpu")
+    assert "is for GPUs" in cli.refused(*arguments, "--device", "cpu")
 
 
 def test_an_unknown_level_is_a_usage_error(cli: Cli, u8_file: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import phonebit
 from phonebit import DeviceError, Network, PhoneBitWarning
-from phonebit.devices.gpus import gpu_devices
+from phonebit.devices.gpus import APIS, device_name, gpu_devices
 from phonebit.devices.runtime import instruction_sets
 from support.cli_process import Cli
 
@@ -21,7 +21,7 @@ from support.cli_process import Cli
 @pytest.fixture
 def devices() -> set[str]:
     isas = {f"cpu:{isa.name}" for isa in instruction_sets() if isa.supported}
-    return isas | {f"gpu:{device.index}" for device in gpu_devices()}
+    return isas | {device_name(device) for api in APIS for device in gpu_devices(api)}
 
 
 def test_everything_is_told(cli: Cli, devices: set[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-COMPILING = "compiling OpenCL kernels for their first use"
+COMPILING = "compiling kernels for their first use"
 COMMAND = (sys.executable, "-P", "-c", "from phonebit.cli.main import main; main()")
 
 

@@ -59,7 +59,7 @@ def test_the_papers_forms_compute_the_same_bits(
 
 
 def test_presets_are_for_opencl_devices(file: Path, cli: Cli) -> None:
-    with pytest.raises(InputError, match="for OpenCL devices"):
+    with pytest.raises(InputError, match="is for GPUs"):
         Network.load(file, device="cpu", kernels="paper")
     with pytest.raises(InputError, match="unknown kernels"):
         Network.load(file, device="cpu", kernels="papers")  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ class FakeDevice:
     driver_version: str = "1.0"
     version: str = "OpenCL 3.0"
     id: int = 0
+    api: str = "opencl"
 
 
 @dataclass(eq=False)
@@ -32,6 +33,7 @@ class FakeRuntime:
     """The part of the compiled module that finds devices and opens files."""
 
     devices: list[FakeDevice] = field(default_factory=list)
+    vulkan: list[FakeDevice] | None = field(default_factory=list)
     error: str = ""
     libraries: list[str] = field(default_factory=list)
     opened: list[dict[str, Any]] = field(default_factory=list)
@@ -41,11 +43,14 @@ class FakeRuntime:
     def use_opencl_library(self, path: str) -> None:
         self.libraries.append(path)
 
-    def gpu_devices(self) -> list[FakeDevice]:
-        return self.devices
+    def gpu_devices(self, api: str) -> list[FakeDevice]:
+        if api == "opencl":
+            return self.devices
+        assert self.vulkan is not None, "Vulkan is not to be loaded"
+        return self.vulkan
 
-    def gpu_error(self) -> str:
-        return self.error
+    def gpu_error(self, api: str) -> str:
+        return self.error if api == "opencl" else "libvulkan.so.1: not found"
 
     def GpuHandles(self, *handles: int) -> tuple[int, ...]:  # noqa: N802
         return handles
@@ -105,7 +110,7 @@ def test_auto_is_the_cpu_where_there_is_no_gpu(
 ) -> None:
     runtime.devices = devices
     target = find_target("auto")
-    assert (target.device, target.is_opencl) == ("cpu", False)
+    assert (target.device, target.is_gpu) == ("cpu", False)
 
 
 def test_cpu_names_do_not_touch_opencl(
@@ -125,6 +130,47 @@ def test_gpu_counts_all_devices_and_avoids_simulators(runtime: FakeRuntime) -> N
     assert find_target("gpu:0").device == "gpu:0"
     runtime.devices = [OCLGRIND]
     assert find_target("gpu").device == "gpu:0"
+
+
+MALI = FakeDevice(0, "Mali-G710", "Vulkan", api="vulkan")
+LAVAPIPE = FakeDevice(1, "llvmpipe", "Vulkan", is_gpu=False, api="vulkan")
+
+
+def test_a_gpu_by_opencl_comes_first_and_keeps_vulkan_unloaded(runtime: FakeRuntime) -> None:
+    runtime.vulkan = None
+    for name in ("auto", "gpu", "gpu:0", "gpu+cpu"):
+        assert str(find_target(name).device).startswith("gpu:0")
+
+
+def test_then_comes_a_gpu_by_vulkan_then_what_is_none(runtime: FakeRuntime) -> None:
+    runtime.devices, runtime.vulkan = [POCL], [MALI, LAVAPIPE]
+    assert find_target("auto").device == find_target("gpu").device == "vulkan:0"
+    assert find_target("gpu+cpu").device == "vulkan:0+cpu"
+    assert find_target("auto").key == "Mali-G710 | Vulkan | 1.0"
+    runtime.vulkan = [replace(LAVAPIPE, index=0)]
+    assert find_target("auto").device == "cpu"
+    assert find_target("gpu").device == "gpu:1"
+    runtime.devices = []
+    assert find_target("gpu").device == "vulkan:0"
+
+
+def test_vulkan_counts_its_own_devices(runtime: FakeRuntime) -> None:
+    runtime.vulkan = [MALI, LAVAPIPE]
+    assert find_target("vulkan").device == "vulkan:0"
+    assert find_target("vulkan:1").device == "vulkan:1"
+    assert find_target("vulkan:1+cpu:avx2").device == "vulkan:1+cpu:avx2"
+    with pytest.raises(DeviceError, match=r"vulkan:0 \(Mali-G710\), vulkan:1 \(llvmpipe\)"):
+        find_target("vulkan:2")
+    with pytest.raises(DeviceError, match="unknown device"):
+        find_target("vulkan:x")
+
+
+def test_no_vulkan_says_why(runtime: FakeRuntime) -> None:
+    with pytest.raises(DeviceError, match=r"no device of Vulkan here.*libvulkan\.so\.1: not found"):
+        find_target("vulkan")
+    runtime.devices, runtime.error = [], "libOpenCL.so.1: not found"
+    with pytest.raises(DeviceError, match=r"OpenCL or Vulkan.*libOpenCL.*\n.*libvulkan"):
+        find_target("gpu")
 
 
 def test_a_number_too_large_lists_what_is_there(runtime: FakeRuntime) -> None:
@@ -191,7 +237,7 @@ def test_what_is_no_device_is_refused(runtime: FakeRuntime, device: Any) -> None
 
 
 def test_the_cpu_is_refused_where_only_opencl_makes_sense(runtime: FakeRuntime) -> None:
-    with pytest.raises(DeviceError, match=r"tuning is for OpenCL devices.*--device gpu"):
+    with pytest.raises(DeviceError, match=r"tuning is for GPUs.*--device gpu"):
         find_gpu_target("cpu", "tuning")
 
 

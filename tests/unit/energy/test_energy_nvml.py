@@ -163,10 +163,11 @@ def opencl(
         "name": "NVIDIA H200",
         "platform": platform,
         "is_gpu": is_gpu,
+        "api": "opencl",
         "capabilities": {"unified_memory": is_unified},
     }
     devices = [SimpleNamespace(index=i, **facts) for i in range(2)]
-    monkeypatch.setattr("phonebit.energy.choice.gpu_devices", lambda: devices)
+    monkeypatch.setattr("phonebit.energy.choice.gpu_devices", lambda api: devices)
     monkeypatch.setattr("phonebit.energy.choice.pci_address", lambda device: None)
 
 

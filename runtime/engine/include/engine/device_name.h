@@ -9,7 +9,7 @@ namespace phonebit::engine {
 
 /// What "cpu", "gpu:1" or "gpu+cpu:avx2" asks for.
 struct DeviceName {
-  std::string gpu;  ///< "auto", "gpu" or "gpu:..."; empty: the CPU alone
+  std::string gpu;  ///< "auto", "gpu", "gpu:...", "vulkan" or "vulkan:..."; empty: the CPU alone
   bool has_cpu;
   std::string isa;  ///< empty: not said
 };

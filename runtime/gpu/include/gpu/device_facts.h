@@ -35,6 +35,7 @@ struct DeviceFacts {
   bool has_overlapping_parts;
   bool keeps_programs;  ///< the driver has a cache of its own of what it compiles
   bool has_svm_coarse, has_svm_fine, has_svm_atomics;
+  bool has_host_events;       ///< Device::new_host_event
   bool has_performance_hint;  ///< cl_qcom_perf_hint
   bool has_throttle_hint;     ///< cl_khr_throttle_hints
 
