@@ -38,8 +38,7 @@ def estimate(
     """Model the time of a network on a phone: nothing is measured.
 
     GPU: instructions of the compiled kernels, bytes, launches. CPU: cycles of
-    one thread. A measurement may be half or twice as long, on a GPU half to
-    5.5 times.
+    one thread. A measurement may be half or twice as long.
     """
     from phonebit.estimate.network_times import estimate as model
     from phonebit.estimate.phones import phone_named

@@ -15,9 +15,8 @@ from phonebit.planner.predict.kernels import GpuFacts, Launch, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.search.network_graph import NetworkGraph
 
-RANGE: Final = {"cycles": (0.5, 2.0), "instructions": (0.5, 5.5)}
-"""What a measurement may be of a modelled time, by what it counts: docs/estimate.md compares with
-published ones."""
+RANGE: Final = (0.5, 2.0)
+"""What a measurement may be of a modelled time: docs/estimate.md compares with published ones."""
 BASIS: Final = "modelled, not measured"
 ISSUE_CYCLES: Final = {"qualcomm": 2, "arm": 4}
 """Cycles from one instruction of a wave to its next."""
@@ -69,7 +68,7 @@ class ProcessorTime:
     @property
     def range_ms(self) -> tuple[float, float]:
         """Where a measurement is expected."""
-        low, high = RANGE[self.kind]
+        low, high = RANGE
         return low * self.total_ms, high * self.total_ms
 
     @property
@@ -159,7 +158,8 @@ def _on_gpu(
     bound: Bound = "launch" if launch_ms > busy else max(times, key=lambda key: times[key])
     text = ", ".join(dict.fromkeys(_launch_text(launch) for launch in launches)) or "none"
     work = instructions if known else None
-    return LayerTime(name, text, work, _bytes(layer), busy + launch_ms, bound)
+    ms = (busy + launch_ms) * gpu.slowdown
+    return LayerTime(name, text, work, _bytes(layer), ms, bound)
 
 
 def _launch_text(launch: Launch) -> str:

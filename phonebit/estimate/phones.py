@@ -43,6 +43,7 @@ class PhoneGpu:
         units: Work-groups that are computed at the same time.
         lanes: Work-items of a group that issue an instruction in a cycle.
         launch_us: What a kernel launch costs.
+        slowdown: What it takes beyond its modelled time; ``phones.toml`` has its origin.
     """
 
     name: str
@@ -53,6 +54,7 @@ class PhoneGpu:
     lanes: int
     clock_mhz: float
     launch_us: float
+    slowdown: float
 
     def facts(self, kernels: Kernels = "tuned") -> GpuFacts:
         """As kernel selection sees it, with the built-in tuning table and a preset's lines."""
