@@ -48,6 +48,7 @@ def machine_section(document: Record) -> str:
         "accuracies": with_models and papers_tables.accuracy_table(with_models),
         "implementations": with_models and papers_tables.implementations_table(with_models),
         "layers": _with("layers", testbeds, tables.layers_table),
+        "ablation": tables.ablation_table(_having("layers", testbeds)),
         "networks_source": finegrained and _networks_source(main, results),
         "networks": finegrained and records_table(finegrained.values(), tables.END_TO_END),
         "ulayer_types": networks_table(results, "ulayer", papers_tables.ULAYER_TYPES),
@@ -82,12 +83,17 @@ def _with(
     experiment: str, testbeds: Mapping[str, Record], table: Callable[[dict[str, Record]], str]
 ) -> str:
     """The table of the testbeds that have an experiment, and its source; nothing without any."""
-    having = {name: results for name, results in testbeds.items() if experiment in results}
+    having = _having(experiment, testbeds)
     if not having:
         return ""
     script = "confinement" if experiment == "testbed" else experiment
     sources = [f"- {_source(script, name, [of[experiment]])}" for name, of in having.items()]
     return "\n".join([f"{table(having)}\n", *sources])
+
+
+def _having(experiment: str, testbeds: Mapping[str, Record]) -> dict[str, Record]:
+    """The testbeds that have an experiment."""
+    return {name: results for name, results in testbeds.items() if experiment in results}
 
 
 def _networks_source(testbed: str, results: Record) -> str:

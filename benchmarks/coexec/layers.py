@@ -1,11 +1,13 @@
-"""Single layers: cuts by predictors and an exhaustive search; Fine-Grained, table 2.
+"""Single layers: cuts by predictors and an exhaustive search; Fine-Grained, tables 2 and 4.
 
     python -m benchmarks.coexec.layers --testbed g1c1-avx2 --budget-s 600
 
-Layers are drawn at random from those of section 5.3 (layer_files.py), for one CPU thread up to
+Layers are drawn at random from those of section 5.3 (layer_files.py), for one CPU thread and for
 three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
 cuts and both processors alone are then measured again in turns, so that no candidate profits from
-having been measured in a lucky moment.
+having been measured in a lucky moment. For table 4 there are also the cuts of predictors that do
+not look at the dispatch, and the predicted cuts with the processors waiting for each other by
+events: the paper's "original overhead".
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
 from phonebit.planner.predict.layer_shape import LayerShape
 
-THREADS: Final = 3
-"""At most, as in the paper."""
+THREADS: Final = (1, 3)
+"""Of the CPU, as far as it has as many cores: the fewest and the most of the paper."""
 GRAIN: Final = 8
 MAX_CUTS: Final = 128
 """Of a search; wider layers are searched in larger steps."""
@@ -31,8 +33,16 @@ FINALISTS: Final = 3
 SEARCH_REPEATS: Final = 2
 FINAL_REPEATS: Final = 3
 FINAL_ROUNDS: Final = 7
-MAX_LAYERS: Final = 60
+MAX_LAYERS: Final = 1000
+"""Half of them linear."""
 METHODS: Final = ("finegrained", "codl", "ulayer")
+PLAIN, EVENTS = "finegrained_plain", "events"
+"""Fine-Grained's cut without augmentation, and its cut as it is by events."""
+
+
+def cpu_threads(cores: int) -> list[int]:
+    """THREADS as far as there are cores."""
+    return [threads for threads in THREADS if threads <= cores]
 
 
 def search(layer: MeasuredLayer) -> dict[int, float]:
@@ -51,6 +61,8 @@ def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any
     layer = MeasuredLayer(bench, case, threads)
     file = layer_files.stored_layer(case, bench.networks)
     cuts = {name: planner.channels(*file, name) for name in METHODS}
+    plain = Planner(bench.profile, threads, is_augmented=False)
+    cuts[PLAIN] = plain.channels(*file, "finegrained")
     searched = search(layer)
     finalists = sorted(searched, key=searched.__getitem__)[:FINALISTS]
     alone = {"cpu": 0, "gpu": layer.channels}
@@ -58,15 +70,19 @@ def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any
     rounds = 3 if bench.smoke else FINAL_ROUNDS
     times = layer_files.in_turns(layer, candidates, FINAL_REPEATS, rounds)
     found = min(times, key=times.__getitem__)
+    by_events = MeasuredLayer(bench, case, threads, synchronization="events")
+    cut = cuts["finegrained"]
+    events_us = layer_files.in_turns(by_events, [cut], FINAL_REPEATS, rounds)[cut]
     return {
         "kind": "linear" if case.in_w == 1 else "convolution",
         "name": name_of(case),
         "macs": layer_files.macs_of(case),
         "threads": threads,
         "us": {
-            **{side: times[cut] for side, cut in alone.items()},
+            **{side: times[of] for side, of in alone.items()},
             "search": times[found],
-            **{name: times[cut] for name, cut in cuts.items()},
+            **{name: times[of] for name, of in cuts.items()},
+            EVENTS: events_us,
         },
         "gpu_channels": {**cuts, "search": found, "all": layer.channels},
     }
@@ -83,7 +99,7 @@ def measure(bench: Bench) -> dict[str, Any]:
             break
         clock = Budget(0)
         try:
-            for threads in range(1, min(THREADS, bench.testbed.cpu_cores) + 1):
+            for threads in cpu_threads(bench.testbed.cpu_cores):
                 rows.append(measure_layer(bench, case, threads))
         except DeviceError as error:
             failures[name_of(case)] = str(error)

@@ -10,7 +10,12 @@ from phonebit.devices.loading import Precision
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.predict.profile import (
+    ALL,
+    DeviceProfile,
+    ProcessorModels,
+    read_profile,
+)
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import CHANNEL_GRAIN, METHODS, Method
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -52,11 +57,25 @@ VARIANTS: Final = {
 }
 
 
+def without_augmentation(profile: DeviceProfile) -> DeviceProfile:
+    """A profile whose Fine-Grained predictors do not look at the dispatch: the paper's section 5.5.
+
+    They have one model for all kernels, which looks at the geometry alone.
+    """
+
+    def plain(models: ProcessorModels) -> ProcessorModels:
+        return replace(models, finegrained={ALL: models.finegrained[ALL]})
+
+    cpu = {threads: plain(models) for threads, models in profile.cpu.items()}
+    return replace(profile, gpu=plain(profile.gpu), cpu=cpu)
+
+
 class Planner:
     """Plans by a device profile, for so many threads of the CPU."""
 
-    def __init__(self, path: Path, threads: int) -> None:
-        self._profile = read_profile(path)
+    def __init__(self, path: Path, threads: int, *, is_augmented: bool = True) -> None:
+        profile = read_profile(path)
+        self._profile = profile if is_augmented else without_augmentation(profile)
         self._threads = threads
 
     def plan(self, path: Path, method: Method) -> Planned:

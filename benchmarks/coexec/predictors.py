@@ -21,18 +21,13 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.plans import without_augmentation
 from benchmarks.coexec.prepare_profile import collect
 from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.profile import (
-    ALL,
-    METHODS,
-    DeviceProfile,
-    ProcessorModels,
-    read_profile,
-)
+from phonebit.planner.predict.profile import METHODS, DeviceProfile, read_profile
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
@@ -80,16 +75,8 @@ def errors(
 
 
 def predictions(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Prediction]:
-    """What all methods say, and Fine-Grained's without the dispatch: the paper's section 5.5.
-
-    That has one model for all kernels, which looks at the geometry alone.
-    """
-
-    def plain(models: ProcessorModels) -> ProcessorModels:
-        return replace(models, finegrained={ALL: models.finegrained[ALL]})
-
-    cpu = {threads: plain(models) for threads, models in profile.cpu.items()}
-    ablated = evaluate(replace(profile, gpu=plain(profile.gpu), cpu=cpu), parts)
+    """What all methods say, and Fine-Grained's without the dispatch."""
+    ablated = evaluate(without_augmentation(profile), parts)
     return [
         *evaluate(profile, parts),
         *(replace(of, predictor=PLAIN) for of in ablated if of.predictor == "finegrained"),

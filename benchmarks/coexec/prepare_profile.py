@@ -2,7 +2,7 @@
 
     python -m benchmarks.coexec.prepare_profile --testbed g1c1-avx2 --budget-s 900
 
-`phonebit collect` for one to three CPU threads and for all cores, then `phonebit train-predictor`.
+`phonebit collect` for one CPU thread, for three and for all cores, then `phonebit train-predictor`.
 The time is the limit: collecting is interrupted when its share of the budget is over, and goes on
 there when started again with --again.
 """
@@ -17,7 +17,7 @@ from statistics import mean
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
-from benchmarks.coexec.layers import THREADS
+from benchmarks.coexec.layers import cpu_threads
 from benchmarks.coexec.turns import Budget
 from phonebit.planner.cost_models import collect as collect_samples
 from phonebit.planner.cost_models import train
@@ -27,7 +27,8 @@ from phonebit.planner.predict.samples import read_samples
 
 TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
-LAYERS: Final = 300
+LAYERS: Final = 1700
+"""Of these at least 500 are linear, 500 convolutional and 500 others."""
 SMOKE_LAYERS: Final = 12
 
 
@@ -55,7 +56,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     bench.profile.parent.mkdir(parents=True, exist_ok=True)
     wanted = SMOKE_LAYERS if bench.smoke else LAYERS
     cores = bench.testbed.cpu_cores
-    threads = sorted({*range(1, min(THREADS, cores) + 1), cores})
+    threads = sorted({*cpu_threads(cores), cores})
     collect(bench, bench.samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
     train(bench.samples, bench.profile)
     found = read_samples(bench.samples)

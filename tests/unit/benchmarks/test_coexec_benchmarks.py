@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -29,6 +30,7 @@ from benchmarks.coexec import (
     predictors,
     prepare_profile,
     sync,
+    tables,
     turns,
     ulayer,
 )
@@ -46,6 +48,7 @@ from phonebit.planner import verify_plan
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.orders import CollectionPlan, Way
+from phonebit.planner.measure.sampling import sample_layers
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.profile import write_profile
 from phonebit.planner.predict.training import Trainer, split_by_layer
@@ -194,6 +197,33 @@ def test_the_search_looks_at_every_cut() -> None:
     assert sorted(times) == list(range(8, 64, 8))
     assert min(times, key=times.__getitem__) == 40
     assert layer_files.in_turns(FakeLayer(), [0, 40], 1, 3) == {0: 50.0, 40: 10.0}
+
+
+def test_a_share_is_of_the_gain_not_of_the_speed() -> None:
+    """Fine-Grained, table 2, Moto 2022: 1.16x of 1.22x is 95 % of the speed, 73 % of the gain."""
+    assert tables.share_of_gain(1.16, 1.22) == "73%"
+    assert tables.share_of_gain(0.98, 1.2) == "-10%"
+    assert tables.share_of_gain(1.0, 1.0) == "-"
+
+
+def test_the_ablation_is_of_the_same_layers() -> None:
+    """Means of speed-ups over the better processor; testbeds without it are left out."""
+    us = {"cpu": 30.0, "gpu": 20.0, "finegrained": 10.0, "finegrained_plain": 16.0, "events": 25.0}
+    row = {"threads": 1, "kind": "linear", "us": us}
+    results = {"new": {"layers": {"rows": [row, row | {"us": us | {"finegrained": 20.0}}]}}}
+    table = tables.ablation_table(results)
+    assert "| new | 1 | linear | 1.50x | 1.25x | 0.80x |" in table
+    less = {name: of for name, of in us.items() if name != "events"}
+    assert tables.ablation_table({"old": {"layers": {"rows": [row | {"us": less}]}}}) == ""
+
+
+def test_a_profile_is_of_500_layers_of_each_kind() -> None:
+    sampled = list(islice(sample_layers(experiment.SEED), prepare_profile.LAYERS))
+    for is_of_kind in predictors.GROUPS.values():
+        assert sum(map(is_of_kind, sampled)) >= 500
+    drawn = list(islice(layer_files.draw(experiment.SEED), layers.MAX_LAYERS))
+    assert [layer.in_w == 1 for layer in drawn].count(True) == len(drawn) // 2 == 500
+    assert layers.cpu_threads(1) == [1] and layers.cpu_threads(4) == [1, 3]
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -378,11 +408,14 @@ class OnTheCpu(Network):
 
 
 def open_made_up(path: Path, device: str, options: EngineOptions, plan: Any = None) -> Any:
-    made_up, way = (
-        MadeUpDevice(stepped),
-        Way(options.get("sharing", "auto"), options.get("synchronization", "auto")),
+    made_up = MadeUpDevice(stepped)
+    wanted = Way(options.get("sharing", "auto"), options.get("synchronization", "auto"))
+    ways = (
+        way
+        for way in made_up.ways
+        if all(of in (has, "auto") for of, has in zip(wanted, way, strict=True))
     )
-    found = made_up(path, options["threads"], made_up.ways[0] if way == ("auto", "auto") else way)
+    found = made_up(path, options["threads"], next(ways, wanted))
     return PlannedEngine(path, options["threads"], stepped, found.way, plan)
 
 
@@ -436,3 +469,4 @@ def test_all_experiments_run_one_after_the_other(
     text = document.machine_section(experiment.read(file))
     assert text.count("\n#### ") == 9
     assert "| g1c1-scalar | layer to processor | 1 |" in text
+    assert "| without augmentation | events in place of polling |" in text
