@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import ForceOption, JsonOption, PairOption
+from phonebit.cli.options import ForceOption, JsonOption, PairOption, PrecisionOption
 from phonebit.cli.plan_text import print_report
 
 CostModelOption = Annotated[
@@ -60,13 +60,14 @@ def plan(
     measure: MeasureOption = None,
     device: PairOption = "gpu+cpu",
     threads: ThreadsOption = 0,
+    precision: PrecisionOption = "exact",
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Plan the co-execution of a network on a CPU and a GPU.
 
     The plan is stored in the file, next to plans for other devices, and changes
-    no result. If co-execution does not pay, one processor runs the whole
+    no result of exact precision. If co-execution does not pay, one processor runs the whole
     network. During the first inferences the runtime compares the plan with
     CPU-only and GPU-only execution and keeps the fastest.
     """
@@ -81,6 +82,7 @@ def plan(
             measure=measure,
             device=device,
             threads=threads,
+            precision=precision,
             replace_any=force,
             progress=advance,
         )

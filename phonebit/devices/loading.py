@@ -64,10 +64,10 @@ class EngineOptions(TypedDict, total=False):
         synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
             "user_events", or "auto": polling where the device can, but events where it is a
             pool of CPU threads.
-        trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
-            plan with either processor alone, and the fastest runs all others. All give the same
-            results. The choice is kept in the cache folder. A plan that is given here is used
-            without comparison.
+        trial: for "gpu+cpu": whether the first inferences compare the file's plan with either
+            processor alone, and the fastest runs all others. In exact precision all give the same
+            results, below it each those of its own types. The choice is kept in the cache folder.
+            A plan that is given here is used without comparison.
         cores: which processors those threads stay on, the calling one for the time of a call:
             "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
         hint: "performance": threads spin for up to 50 ms after an inference, and Android is

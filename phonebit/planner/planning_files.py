@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from phonebit.devices.gpus import gpu_device
+from phonebit.devices.loading import Precision
 from phonebit.errors import DeviceError, InputError
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
@@ -41,6 +42,7 @@ class PlanReport:
         check: The prediction and the inference that was measured for it; None where nothing was.
         typical_error: Of the predictions, as a share; None where times were measured, or it is not
             known.
+        precision: In which times were measured.
     """
 
     file: Path
@@ -50,6 +52,7 @@ class PlanReport:
     measurements: int
     check: PassCheck | None
     typical_error: float | None
+    precision: Precision = "exact"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; times in microseconds."""
@@ -59,6 +62,7 @@ class PlanReport:
             "output": str(self.output),
             "device": planned.plan.device,
             "method": planned.plan.method,
+            "precision": self.precision,
             "home": planned.home.name.lower(),
             "home_us": planned.home_us,
             "plan_us": planned.total_us,
@@ -79,6 +83,7 @@ def plan(
     measure: bool | None = None,
     device: str = "gpu+cpu",
     threads: int = 0,
+    precision: Precision = "exact",
     replace_any: bool = False,
     progress: Progress = lambda _text: None,
 ) -> PlanReport:
@@ -97,13 +102,15 @@ def plan(
             None: without a profile, or where its device is this one.
         device: Where to measure, as "gpu:1+cpu".
         threads: CPU threads; 0: the most that were profiled, without a profile one per core.
+        precision: In which layers and inferences are measured, as of ``Network.load``. A plan is
+            used in every precision.
         replace_any: Also replace an output that is no ``.pbit`` file.
         progress: Called with the name of each layer that is measured.
 
     Raises:
         InputError: There is no such profile, it does not know what is asked for, nothing may be
-            measured without one, the network has no layer that can be split, or the output is the
-            profile or a file of another kind.
+            measured without one or in another precision than "exact", the network has no layer
+            that can be split, or the output is the profile or a file of another kind.
         ModelFormatError: The file is no sound ``.pbit`` file.
         DeviceError: Something is to be measured and this is not the profile's device.
         OSError: A file cannot be read or written.
@@ -113,12 +120,21 @@ def plan(
     check_output(output, PBIT_FILE, inputs, replace_any)
     way = method_named(method)
     models, measures = way.cost_models, not way.cost_models
+    if measure is False and precision != "exact":
+        raise InputError(
+            "cost models predict exact precision only",
+            where="precision",
+            got=precision,
+            hint="measure, or plan in exact precision",
+        )
     if profile is not None:
         known = find_profile(profile)
         count = threads or max(known.threads)
         key, sharing = known.key(count), known.sharing_cost(models, count)
         margin, typical_error = known.margin(models), known.errors.get(models)
-        here = _network_here(known, path, measures or measure, device, count)
+        here = _network_here(
+            known, path, measures or precision != "exact" or measure, device, count, precision
+        )
         predictor = None if measures else known.predictor(models, count)
     elif measure is False:
         raise InputError(
@@ -127,7 +143,7 @@ def plan(
             hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
         )
     else:
-        here = NetworkOnDevice(path, device, threads)
+        here = NetworkOnDevice(path, device, threads, precision)
         key, sharing, margin = here.plan_key, here.sharing_cost(), MIN_MARGIN
         predictor = typical_error = None
     contents = read_contents(path)
@@ -161,11 +177,17 @@ def plan(
         0 if measured is None else len(measured.known),
         check,
         typical_error if measured is None else None,
+        precision,
     )
 
 
 def _network_here(
-    profile: DeviceProfile, path: Path, measure: bool | None, device: str, threads: int
+    profile: DeviceProfile,
+    path: Path,
+    measure: bool | None,
+    device: str,
+    threads: int,
+    precision: Precision,
 ) -> NetworkOnDevice | None:
     """A network to measure, if that is asked for, or where nothing is, this is the device."""
     if measure is False:
@@ -174,7 +196,7 @@ def _network_here(
         gpu = profile.device.gpu.name
         if measure is None and gpu_device(device.partition("+")[0]).name != gpu:
             return None  # what a plan is kept under decides, but takes longer
-        here = NetworkOnDevice(path, device, threads)
+        here = NetworkOnDevice(path, device, threads, precision)
         if here.plan_key == profile.key(threads):
             return here
         raise DeviceError(

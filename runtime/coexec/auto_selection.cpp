@@ -26,10 +26,11 @@ static_assert(kCandidates <= measure::Comparison::kMaxCandidates);
 std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {
   format::Header header;  // its checksum is of the whole file, plan included
   std::memcpy(&header, model.file.data(), sizeof header);
-  std::string key = format_text("trial of " PHONEBIT_VERSION "\n%s\n%08x %zu %d %d %d %d", plan_key.c_str(),
-                                static_cast<unsigned>(header.crc32), model.file.size(),
-                                static_cast<int>(options.sharing), static_cast<int>(options.synchronization),
-                                static_cast<int>(options.cores), static_cast<int>(options.hint));
+  std::string key =
+      format_text("trial of " PHONEBIT_VERSION "\n%s\n%08x %zu %d %d %d %d %d", plan_key.c_str(),
+                  static_cast<unsigned>(header.crc32), model.file.size(), static_cast<int>(options.sharing),
+                  static_cast<int>(options.synchronization), static_cast<int>(options.cores),
+                  static_cast<int>(options.hint), static_cast<int>(options.precision));
   for (const int core : options.core_list) key += format_text(" %d", core);
   return key + "\n" + options.tuning;
 }

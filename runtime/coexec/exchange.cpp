@@ -26,7 +26,7 @@ class CopyExchange : public Exchange {
     if (views_.is_one(transfer.tensor)) return;
     const gpu::DeviceMemory& device = views_.memory(transfer.tensor);
     const gpu::Region range = views_.range(transfer.tensor, transfer.part);
-    std::byte* const host = views_.stored_address(transfer.tensor);
+    std::byte* const host = views_.cpu_address(transfer.tensor);
     if (to_host)
       queue.read(device, range, host, false);
     else
@@ -50,7 +50,7 @@ class SvmExchange final : public Exchange {
   void copy(const std::vector<DataTransfer>& transfers, bool is_for_cpu) {
     for (const DataTransfer& transfer : transfers) {
       if (views_.is_one(transfer.tensor)) continue;
-      std::byte* const cpu = views_.stored_address(transfer.tensor);
+      std::byte* const cpu = views_.cpu_address(transfer.tensor);
       std::byte* const gpu = views_.memory(transfer.tensor).address();
       copy_bytes(views_.range(transfer.tensor, transfer.part), is_for_cpu ? gpu : cpu,
                  is_for_cpu ? cpu : gpu);

@@ -162,7 +162,6 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
     synchronizer_->wait_for_gpu(static_cast<int>(index), points_[index]);
   exchange_->begin_cpu(stage);
-  for (const DataTransfer& transfer : stage.to_cpu) views_.load_floats(transfer);
   const auto bytes = [&](int tensor) { return processors_.model.tensor(tensor).bytes(); };
   for (size_t i = 0; is_first && i < schedule_.inputs().size(); ++i) {
     const int tensor = schedule_.inputs()[i];
@@ -178,7 +177,6 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
     const int tensor = schedule_.outputs()[i];
     std::memcpy(outputs[i], views_.cpu_address(tensor), bytes(tensor));
   }
-  for (const DataTransfer& transfer : stage.to_gpu) views_.store_floats(transfer);
   exchange_->end_cpu(stage);
   synchronizer_->finish_cpu(static_cast<int>(index));
 }
@@ -188,8 +186,8 @@ void Executor::read(int tensor, std::byte* to) {
   const loader::Tensor& of_tensor = processors_.model.tensor(tensor);
   std::vector<std::byte> view(of_tensor.bytes());
   const auto read_memory = [&](const gpu::DeviceMemory& memory) {
-    gpu::read_buffer(processors_.device->queue(), memory, views_.whole_range(tensor).bytes(),
-                     views_.is_half(tensor), true, view.data());
+    gpu::read_buffer(processors_.device->queue(), memory, views_.bytes_of(tensor), views_.is_half(tensor),
+                     true, view.data());
   };
   if (use.written_by_gpu) {
     read_memory(views_.memory(tensor));
@@ -197,8 +195,7 @@ void Executor::read(int tensor, std::byte* to) {
   }
   if (!use.written_by_cpu) return;
   const gpu::Region range = byte_range_of(of_tensor, *use.written_by_cpu);
-  if (views_.mapped(tensor) == nullptr || views_.is_half(tensor))
-    return copy_bytes(range, views_.cpu_address(tensor), to);
+  if (views_.mapped(tensor) == nullptr) return copy_bytes(range, views_.cpu_address(tensor), to);
   read_memory(*views_.mapped(tensor));
   copy_bytes(range, view.data(), to);
 }

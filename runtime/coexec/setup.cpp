@@ -59,7 +59,7 @@ Setup::Setup(const loader::Model& model, const gpu::DeviceFacts& device, const s
     plan = options.plan->parts.empty() ? everything_on_gpu(model, plan_key) : *options.plan;
   } else if (own != model.plans.end()) {
     plan = *own;
-    is_compared = options.trial && options.precision == Precision::exact && !options.profiling;
+    is_compared = options.trial && !options.profiling;
   } else {
     plan = everything_on_gpu(model, plan_key);
     warnings.push_back(

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "analysis/op_tensors.h"
-#include "format/half.h"
 #include "gpu/device_storage.h"
 #include "memory/arena_plan.h"
 #include "types/fail.h"
@@ -81,10 +80,15 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, gpu::Devi
     roots_[static_cast<size_t>(op.record.value_output)] = root(op.operands[0]);
   }
   const analysis::TensorHomes homes(model);
+  std::vector<bool> is_for_cpu(count);  // by root
+  for (size_t i = 0; i < count; ++i)
+    if (schedule.use(static_cast<int>(i)).is_used_by_cpu()) is_for_cpu[static_cast<size_t>(roots_[i])] = true;
   for (size_t i = 0; i < count; ++i) {
     const auto tensor = static_cast<int>(i);
-    if (gpu::is_stored_as_half(model, homes, tensor, precision) && schedule.use(tensor).is_used_by_gpu())
-      is_half_[static_cast<size_t>(roots_[i])] = true;
+    const auto of_root = static_cast<size_t>(roots_[i]);
+    if (gpu::is_stored_as_half(model, homes, tensor, precision) && schedule.use(tensor).is_used_by_gpu() &&
+        !is_for_cpu[of_root])
+      is_half_[of_root] = true;
   }
   allocate(requests_of(find_ones(schedule, sharing), schedule, sharing), schedule, device, reuse, budget);
 }
@@ -122,30 +126,12 @@ std::vector<bool> TensorViews::find_ones(const Schedule& schedule, Sharing shari
 }
 
 gpu::Region TensorViews::range(int tensor, const OutputPart& part) const {
-  gpu::Region result = byte_range_of(model_.tensor(tensor), part);
-  if (!is_half(tensor)) return result;
-  for (size_t* const bytes : {&result.offset, &result.run_bytes, &result.pitch}) *bytes /= 2;
-  return result;
+  return byte_range_of(model_.tensor(tensor), part);
 }
 
-gpu::Region TensorViews::whole_range(int tensor) const {
-  const Tensor& whole = model_.tensor(tensor);
-  return range(tensor, {0, whole.height, 0, whole.channels});
-}
-
-void TensorViews::convert(const DataTransfer& transfer, bool to_floats) {
-  if (view(transfer.tensor).floats == nullptr) return;
-  const gpu::Region of_half = range(transfer.tensor, transfer.part);
-  auto* const floats = reinterpret_cast<float*>(cpu_address(transfer.tensor));
-  auto* const halves = reinterpret_cast<uint16_t*>(stored_address(transfer.tensor));
-  const size_t count = of_half.run_bytes / sizeof *halves;
-  for (size_t run = 0; run < of_half.runs; ++run) {
-    const size_t at = (of_half.offset + run * of_half.pitch) / sizeof *halves;
-    if (to_floats)
-      format::from_halves(halves + at, count, floats + at);
-    else
-      format::to_halves(floats + at, count, halves + at);
-  }
+size_t TensorViews::bytes_of(int tensor) const {
+  const size_t bytes = model_.tensor(tensor).bytes();
+  return is_half(tensor) ? bytes / 2 : bytes;
 }
 
 /// Who uses which view when. A command of the queue that copies to the CPU's view before stage i, or maps it,
@@ -165,7 +151,7 @@ std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<boo
     return tensors;
   };
   const auto transfers_at = [&](int tensor, Moment by_cpu, Moment first, Moment last) {
-    lifetime(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory, and converts
+    lifetime(cpu, tensor).by_cpu(by_cpu);  // it copies in shared virtual memory
     if (sharing == Sharing::shared) return lifetime(gpu, tensor).by_cpu(by_cpu);
     for (std::vector<Lifetime>* const side : {&cpu, &gpu}) lifetime(*side, tensor).by_gpu(first, last);
   };
@@ -194,10 +180,7 @@ std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<boo
   for (size_t i = 0; i < count; ++i) {
     const bool for_cpu = cpu[i].last_cpu.stage >= 0, for_gpu = gpu[i].last_gpu.stage >= 0;
     if (roots_[i] != static_cast<int>(i) || !(for_cpu || for_gpu)) continue;
-    const size_t bytes = whole_range(static_cast<int>(i)).bytes();
-    if (for_cpu && is_half_[i])
-      requests.push_back(
-          {Kind::host, model_.tensors[i].bytes(), {cpu[i].first_cpu, cpu[i].last_cpu}, i, true, false, true});
+    const size_t bytes = bytes_of(static_cast<int>(i));
     const Kind of_gpu = sharing == Sharing::shared ? Kind::shared : Kind::device;
     if (for_cpu && for_gpu && is_one[i]) {
       Lifetime both = cpu[i];
@@ -207,11 +190,11 @@ std::vector<TensorViews::Request> TensorViews::requests_of(const std::vector<boo
         both.by_gpu({order.stage_of_transfer(both.last_cpu.stage)});
       }
       const Kind kind = sharing == Sharing::shared ? Kind::shared : Kind::mapped;
-      requests.push_back({kind, bytes, both, i, true, true, false});
+      requests.push_back({kind, bytes, both, i, true, true});
       continue;
     }
-    if (for_cpu) requests.push_back({Kind::host, bytes, cpu[i], i, true, false, false});
-    if (for_gpu) requests.push_back({of_gpu, bytes, gpu[i], i, false, true, false});
+    if (for_cpu) requests.push_back({Kind::host, bytes, cpu[i], i, true, false});
+    if (for_gpu) requests.push_back({of_gpu, bytes, gpu[i], i, false, true});
   }
   return requests;
 }
@@ -235,10 +218,6 @@ void TensorViews::allocate(const std::vector<Request>& requests, const Schedule&
     Memory& memory = memories_[slot];
     if (memory.bytes == 0) make(memory, request.kind, plan.slot_bytes[slot], device);
     View& view = views_[request.tensor];
-    if (request.is_floats) {
-      view.floats = &memory;
-      continue;
-    }
     if (request.for_gpu) view.gpu = &memory;
     if (!request.for_cpu) continue;
     view.cpu = &memory;
@@ -287,7 +266,6 @@ void TensorViews::set_address(int tensor, std::byte* address) {
   View& of_tensor = mutable_view(tensor);
   if (of_tensor.address == address) return;
   of_tensor.address = address;
-  if (of_tensor.floats != nullptr) return;  // that is what pointers go to
   for (const Slot& slot : slots_)
     if (root(slot.tensor) == root(tensor)) {
       std::byte* const target = address + slot.offset;

@@ -202,12 +202,22 @@ def test_batches_and_layers_are_right_meanwhile(files: Files) -> None:
     assert len(network.profile(files.inputs, 1)) == len(files.contents.ops)
 
 
-@pytest.mark.parametrize(
-    "options", [{"trial": False}, {"precision": "fast"}], ids=["off", "not exact"]
-)
-def test_nothing_is_compared(files: Files, options: dict[str, Any]) -> None:
-    network = files.load(by_turns(files), **options)
-    assert not network.coexec["is_on_trial"]
+def test_nothing_is_compared_where_that_is_off(files: Files) -> None:
+    assert not files.load(by_turns(files), trial=False).coexec["is_on_trial"]
+
+
+def test_a_plan_is_compared_in_every_precision_by_itself(files: Files) -> None:
+    """What was found in one precision is not taken for another."""
+    for precision in ("exact", "f16", "fast"):
+        network = files.load(by_turns(files), precision=precision)
+        assert network.coexec["is_on_trial"]
+        for _ in range(MAX_INFERENCES):
+            if not network.coexec["is_on_trial"]:
+                break
+            network.forward(files.inputs)
+        found = network.coexec
+        assert not found["is_on_trial"]
+        assert min(found["cpu_ms"], found["plan_ms"]) > 0
 
 
 def test_a_plan_that_is_given_is_followed(files: Files) -> None:

@@ -256,6 +256,11 @@ def test_lower_precision_halves_what_the_gpu_stores(
         alone[precision] = gpu.memory["arena_bytes"]
     assert 0 < alone["fast"] <= 0.6 * alone["exact"]
     assert both["exact"] - both["fast"] >= 0.4 * alone["exact"]
+    shared = [
+        pair.load(halves(pair, False), precision=precision).memory["arena_bytes"]
+        for precision in both
+    ]
+    assert shared[1] <= shared[0]  # what both use is never stored twice
     kernels = [
         [layer.kernel for layer in pair.load(halves(pair, False), precision=precision).layers]
         for precision in ("exact", "fast")

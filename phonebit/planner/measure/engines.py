@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from phonebit.devices.loading import EngineOptions, open_engine
+from phonebit.devices.loading import EngineOptions, Precision, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.measuring import (
@@ -87,11 +87,13 @@ def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, i
 
 
 class NetworkOnDevice:
-    """A file on both processors of this machine, as "gpu:1+cpu"."""
+    """A file on both processors of this machine, as "gpu:1+cpu", in a precision."""
 
-    def __init__(self, path: Path, device: str, threads: int) -> None:
+    def __init__(
+        self, path: Path, device: str, threads: int, precision: Precision = "exact"
+    ) -> None:
         self._path, self._device = path, device
-        self._options = EngineOptions(threads=threads)
+        self._options = EngineOptions(threads=threads, precision=precision)
         self._engine = open_measuring_engine(path, device, self._options)
         self._planned: dict[tuple[PlannedPart, ...], _runtime.Network] = {}
 

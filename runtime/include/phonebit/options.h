@@ -95,8 +95,8 @@ class Options {
     return plain(phonebit_options_set_synchronization, static_cast<int32_t>(way));
   }
   /// Whether the first inferences take turns between the file's plan and either processor alone, and the fastest
-  /// runs all others; default true. Only in exact precision; not of a plan() given here. The choice is kept
-  /// in the cache directory.
+  /// runs all others; default true. Not of a plan() given here, nor while profiling. In exact precision all
+  /// give the same bits, below it each those of its own types. The choice is kept in the cache directory.
   Options& trial(bool is_on) { return plain(phonebit_options_set_trial, is_on); }
   /// Longest wait of one processor for the other by polling.
   Options& sync_limit(int limit_ms) { return plain(phonebit_options_set_sync_limit, limit_ms); }

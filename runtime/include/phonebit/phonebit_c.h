@@ -217,8 +217,8 @@ PHONEBIT_API phonebit_status phonebit_options_set_sharing(phonebit_options* opti
 PHONEBIT_API phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
                                                                   phonebit_synchronization synchronization);
 /* "gpu+cpu": whether the first inferences take turns between the file's plan and either processor alone, and the
- * fastest runs all others; default 1. Only in exact precision, where all give the same bits, and without
- * profiling; a plan of phonebit_options_set_plan is followed. Two at a time take memory; the
+ * fastest runs all others; default 1. Not while profiling; a plan of phonebit_options_set_plan is followed. In
+ * exact precision all give the same bits, below it each those of its own types. Two at a time take memory; the
  * choice is kept in the cache directory. */
 PHONEBIT_API phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on);
 /* Longest wait of one processor for the other by polling, before the network goes on without polling; default

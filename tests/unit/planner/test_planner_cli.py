@@ -267,6 +267,26 @@ def test_without_a_profile_everything_is_measured_here(
     assert "train-predictor" in cli.refused("plan", model, "-o", out, "--predict")
 
 
+def test_layers_and_inferences_are_measured_in_a_precision(
+    cli: Cli, model: Path, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With cost models, too, which only select what is measured: they predict exact precision."""
+    engine, precisions = FakeEngine(KEY), []
+
+    def open_engine(path: Path, device: str, options: EngineOptions) -> FakeEngine:
+        precisions.append(options.get("precision"))
+        return engine.open(path, device, options)
+
+    monkeypatch.setattr(engines, "open_engine", open_engine)
+    arguments = "plan", model, "-o", tmp_path / "planned.pbit", "--precision", "fast"
+    for models in ([], ["--cost-model", profile]):
+        document = cli(*arguments, "--json", *models).document
+        assert document["precision"] == "fast" and document["measurements"] > 0
+    assert set(precisions) == {"fast"}
+    refused = cli.refused(*arguments, "--cost-model", profile, "--predict")
+    assert "cost models predict exact precision only" in refused and "fast" in refused
+
+
 def test_elsewhere_plans_are_predicted(
     cli: Cli, model: Path, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

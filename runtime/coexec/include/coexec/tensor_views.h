@@ -43,8 +43,9 @@ struct MappedMemory {
 /// mapped at all. So only tensors that one processor writes are one memory, and are mapped once
 /// per inference: from when the GPU has written them, or until it reads them, where the GPU waits for the CPU anyway.
 ///
-/// Below exact precision float tensors that the GPU uses are stored as halves in either view, but for the
-/// network's inputs and outputs. The CPU computes with floats of its own: it converts what is transferred.
+/// Below exact precision float tensors that the GPU alone uses are stored as halves, but for the network's inputs and
+/// outputs. What the CPU uses, too, is stored as the floats that it computes with: halves would be more memory, not
+/// less, and a conversion of each transfer.
 class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
  public:
   TensorViews(const loader::Model& model, const Schedule& schedule, gpu::Device& device, Precision precision,
@@ -55,17 +56,11 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
     return view(tensor).cpu != nullptr && view(tensor).cpu == view(tensor).gpu;
   }
   /// What the CPU computes with; null where it has no view. Sharing::mapped: valid while mapped.
-  std::byte* cpu_address(int tensor) const {
-    return view(tensor).floats != nullptr ? view(tensor).floats->host.data() : stored_address(tensor);
-  }
-  /// The CPU's view as the GPU would see it.
-  std::byte* stored_address(int tensor) const { return view(tensor).address; }
-  /// Of a part in either view.
+  std::byte* cpu_address(int tensor) const { return view(tensor).address; }
+  /// Of a part in either view of a tensor that the CPU uses.
   gpu::Region range(int tensor, const OutputPart& part) const;
-  gpu::Region whole_range(int tensor) const;
-  /// On the CPU: from its view to the floats it computes with, or back, where it has such.
-  void load_floats(const DataTransfer& transfer) { convert(transfer, true); }
-  void store_floats(const DataTransfer& transfer) { convert(transfer, false); }
+  /// Of a whole view.
+  size_t bytes_of(int tensor) const;
   /// What is mapped for the CPU in an inference; each memory of several tensors at different times.
   const std::vector<MappedMemory>& mapped() const { return mapped_; }
   /// The memory that is mapped for the CPU; null where there is nothing to map.
@@ -89,12 +84,10 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
     memory::AlignedBuffer host;
     std::unique_ptr<gpu::DeviceMemory> buffer;  // all other kinds
   };
-  /// Of a tensor; `cpu` and `gpu` are the same where both views are. `floats`: of the CPU, where its view
-  /// holds halves.
+  /// Of a tensor; `cpu` and `gpu` are the same where both views are.
   struct View {
     const Memory* cpu = nullptr;
     const Memory* gpu = nullptr;
-    const Memory* floats = nullptr;
     std::byte* address = nullptr;
   };
   /// The memory that a view needs.
@@ -103,7 +96,7 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
     size_t bytes;
     Lifetime lifetime;
     size_t tensor;
-    bool for_cpu, for_gpu, is_floats;
+    bool for_cpu, for_gpu;
   };
   struct Slot {
     int tensor;
@@ -115,7 +108,6 @@ class TensorViews final : public cpu::TensorSlots, public gpu::TensorMemory {
   int root(int tensor) const { return roots_[static_cast<size_t>(tensor)]; }
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
-  void convert(const DataTransfer& transfer, bool to_floats);
   /// By root: whether both views may be one memory.
   std::vector<bool> find_ones(const Schedule& schedule, Sharing sharing) const;
   std::vector<Request> requests_of(const std::vector<bool>& is_one, const Schedule& schedule,

@@ -80,8 +80,9 @@ struct Options {
   /// plan_key(), or everything on the GPU.
   std::optional<ExecutionPlan> plan;
   /// "gpu+cpu": whether the first inferences take turns between the file's plan and either processor alone, and
-  /// the fastest runs all others; a plan given here is followed. Only in exact precision, where all give the
-  /// same bits, and without profiling. Two at a time take memory. The choice is kept in cache_directory.
+  /// the fastest runs all others; a plan given here is followed. Not while profiling. In exact precision all
+  /// give the same bits, below it each those of its own types. Two at a time take memory. The choice is kept in
+  /// cache_directory.
   bool trial = true;
   Sharing sharing = Sharing::automatic;
   Synchronization synchronization = Synchronization::automatic;
