@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -33,6 +33,10 @@ def estimate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     phone: PhoneNameOption,
     kernels: KernelsOption = "tuned",
+    precision: Annotated[
+        Literal["exact", "f16"],
+        typer.Option("--precision", help="Of the GPU: f16 has halves between its layers."),
+    ] = "exact",
     as_json: JsonOption = False,
 ) -> None:
     """Model the time of a network on a phone: nothing is measured.
@@ -43,7 +47,7 @@ def estimate(
     from phonebit.estimate.network_times import estimate as model
     from phonebit.estimate.phones import phone_named
 
-    found = model(file, phone_named(phone), kernels)
+    found = model(file, phone_named(phone), kernels, precision)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from phonebit.devices.kernel_presets import Kernels
+from phonebit.errors import InputError
 from phonebit.estimate.cpu import cpu_work
 from phonebit.estimate.gpu import item_work
 from phonebit.estimate.phones import CpuCore, PhoneGpu, PhoneModel
 from phonebit.format.reader import read_contents
 from phonebit.planner.predict.kernels import GpuFacts, Launch, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.network_graph import GraphLayer, NetworkGraph
 
 RANGE: Final = (0.5, 2.0)
 """What a measurement may be of a modelled time: docs/estimate.md compares with published ones."""
@@ -23,8 +24,11 @@ ISSUE_CYCLES: Final = {"qualcomm": 2, "arm": 4}
 WAIT_CYCLES: Final = 250
 """Until what is loaded is there: a guess between the caches and memory."""
 LOADS_A_WAIT: Final = 8
+FLOAT_BITS: Final = 32
 
 Bound = Literal["ALU", "memory", "latency", "launch", "cycles"]
+Precision = Literal["exact", "f16"]
+"""Of ``Network.load`` those in which a CPU computes as in exact precision."""
 
 
 @dataclass(frozen=True)
@@ -99,41 +103,71 @@ class Estimate:
         }  # fmt: skip
 
 
-def estimate(path: str | Path, phone: PhoneModel, kernels: Kernels = "tuned") -> Estimate:
+def estimate(
+    path: str | Path,
+    phone: PhoneModel,
+    kernels: Kernels = "tuned",
+    precision: Precision = "exact",
+) -> Estimate:
     """Models the time of a network on a phone's GPU, if it has one, and each kind of its cores.
 
     Args:
         path: A ``.pbit`` file.
         phone: As of ``phone_named``.
         kernels: Of the GPU, as of ``Network.load``.
+        precision: Of the GPU: with "f16" it has the kernels of that precision, and halves between
+            layers. What is known of a kernel's instructions is by its parameters alone.
 
     Raises:
+        InputError: The precision has no model.
         ModelFormatError: The file is no sound ``.pbit`` file.
         OSError: It cannot be read.
     """
+    if precision not in get_args(Precision):
+        expected = ", ".join(get_args(Precision))
+        raise InputError("precision without a model", expected=expected, got=repr(precision))
     graph = NetworkGraph.of(read_contents(path))
-    layers = [(layer.name, layer.geometry) for layer in graph.layers]
     found = []
     if phone.gpu is not None:
         facts = phone.gpu.facts(kernels)
-        times = [_on_gpu(name, of, phone.gpu, facts, phone.bandwidth_gbs) for name, of in layers]
+        is_exact = precision == "exact"
+        times = [
+            _on_gpu(
+                layer, phone.gpu, facts, phone.bandwidth_gbs,
+                None if is_exact else _halved_bytes(graph, layer),
+            )
+            for layer in graph.layers
+        ]  # fmt: skip
         found.append(ProcessorTime(phone.gpu.name, "instructions", tuple(times)))
     for core in phone.cpu:
-        times = [_on_core(name, of, core, phone.bandwidth_gbs) for name, of in layers]
+        times = [
+            _on_core(layer.name, layer.geometry, core, phone.bandwidth_gbs)
+            for layer in graph.layers
+        ]
         title = f"one core {core.core} at {core.clock_mhz / 1000:.2f} GHz"
         found.append(ProcessorTime(title, "cycles", tuple(times)))
     return Estimate(Path(path), phone, tuple(found))
 
 
+def _halved_bytes(graph: NetworkGraph, layer: GraphLayer) -> float:
+    """What a layer's tensors between layers take less as halves than as floats."""
+    ends = {*graph.inputs, *graph.outputs}
+    tensors = (graph.tensors[of] for of in (*layer.reads, *layer.outputs) if of not in ends)
+    return sum(of.part_bytes(of.whole) / 2 for of in tensors if of.element_bits == FLOAT_BITS)
+
+
 def _on_gpu(
-    name: str, layer: LayerShape, gpu: PhoneGpu, facts: GpuFacts, bandwidth_gbs: float
+    of: GraphLayer, gpu: PhoneGpu, facts: GpuFacts, bandwidth_gbs: float, halved: float | None
 ) -> LayerTime:
     """The longest of arithmetic, memory, and one wave from its begin to its end; and launches.
 
     Groups fill the units in rounds: a last round of few groups takes as long as a full one.
+    ``halved`` bytes are saved below exact precision; None: in exact precision.
     """
+    layer = of.geometry
+    moved = _bytes(layer) - (halved or 0.0)
     try:
-        launches = facts.launches(layer, layer.whole)
+        launches = facts.launches(layer, layer.whole, is_exact=halved is None)
     except NoKernelError:
         launches = ()
     alu_cycles = wave_cycles = instructions = 0.0
@@ -150,7 +184,7 @@ def _on_gpu(
         instructions += launch.groups * launch.group_items * item.instructions
     times: dict[Bound, float] = {
         "ALU": alu_cycles / gpu.clock_mhz / 1e3,
-        "memory": _bytes(layer) / bandwidth_gbs / 1e6,
+        "memory": moved / bandwidth_gbs / 1e6,
         "latency": wave_cycles / gpu.clock_mhz / 1e3,
     }
     busy = max(times.values())
@@ -159,7 +193,7 @@ def _on_gpu(
     text = ", ".join(dict.fromkeys(_launch_text(launch) for launch in launches)) or "none"
     work = instructions if known else None
     ms = (busy + launch_ms) * gpu.slowdown
-    return LayerTime(name, text, work, _bytes(layer), ms, bound)
+    return LayerTime(of.name, text, work, moved, ms, bound)
 
 
 def _launch_text(launch: Launch) -> str:

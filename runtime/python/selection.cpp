@@ -117,8 +117,8 @@ const KernelFamily& family_of(const py::object& layer) {
   fail(ErrorCode::input, "there are no kernels for '%s'", name.c_str());
 }
 
-/// The kernels of a GPU that need not be here. Limits that only its driver knows (sizes of images, registers
-/// of compiled kernels) count as met.
+/// The kernels of a GPU that need not be here. What only its driver knows (cl_khr_fp16, sizes of images, registers
+/// of compiled kernels) counts as met.
 class GpuKernels {
  public:
   GpuKernels(const std::string& name, const std::string& vendor, const std::string& family,
@@ -129,6 +129,7 @@ class GpuKernels {
     device_.family = family;
     device_.local_bytes = local_bytes;
     device_.has_images = has_images;
+    device_.has_half = true;
     device_.image2d_max_width = device_.image2d_max_height = std::numeric_limits<size_t>::max();
   }
 

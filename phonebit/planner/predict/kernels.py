@@ -87,8 +87,8 @@ class GpuFacts:
         return _runtime.GpuKernels(*facts, "\n".join(self.tuning))
 
     @cached_property
-    def _candidates_of(self) -> Callable[[LayerShape], list[tuple[str, int]]]:
-        """Choices for a layer, each with the multiples at which its parts of channels may begin."""
+    def _candidates_of(self) -> Callable[[LayerShape, bool], list[tuple[str, int]]]:
+        """Choices for a layer, in exact precision or below, with the grains of their cuts."""
         return cache(self.kernels.candidates)
 
     @cached_property
@@ -96,16 +96,20 @@ class GpuFacts:
         """For whole channels, and for parts of them."""
         return [set(map(parse_choice, of)) for of in (self.refused, self.refused_for_cuts)]
 
-    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
+    def candidates(
+        self, layer: LayerShape, part: OutputPart, *, is_exact: bool = True
+    ) -> Iterator[str]:
         """What can compute a part, best first, whether or not the runtime refuses it."""
         cut = is_cut(layer, part)
-        for text, grain in self._candidates_of(layer):
+        for text, grain in self._candidates_of(layer, is_exact):
             if not cut or (grain > 0 and part.channel_begin % grain == 0):
                 yield text
 
-    def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
+    def launches(
+        self, layer: LayerShape, part: OutputPart, *, is_exact: bool = True
+    ) -> tuple[Launch, ...]:
         """The launches of a part, in order; ``NoKernelError``: none can compute it."""
-        for text in self.candidates(layer, part):
+        for text in self.candidates(layer, part, is_exact=is_exact):
             if parse_choice(text) not in self._refused[is_cut(layer, part)]:
                 pixels = part.rows * layer.out_w
                 found = self.kernels.launches(layer, text, pixels, part.channels)

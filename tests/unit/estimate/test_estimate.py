@@ -7,11 +7,15 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.phones import blocks
 from benchmarks.phones.blocks import Block
 from benchmarks.records import read_results
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import Conv2D
+from phonebit.converter.writer import to_bytes
 from phonebit.errors import InputError
 from phonebit.estimate.cpu import TERMS, cpu_table
 from phonebit.estimate.gpu import item_work
@@ -21,6 +25,7 @@ from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.predict.layer_shape import LayerShape
 from support.cli_process import Cli
+from support.engine_net import Net
 
 CONVOLUTION = LayerShape(
     "binary_conv2d", 14, 14, 256, 14, 14, 256, "bit", (256,), 3, 3, pad_top=1, pad_left=1,
@@ -124,6 +129,28 @@ def test_the_forms_of_the_paper_are_modelled_too(network: Path) -> None:
     )
     assert (usual.kernel, papers.kernel) == ("bconv2d_tiled 1x8", "bconv2d_byte")
     assert papers.work is not None and papers.ms > usual.ms
+
+
+def test_halves_are_half_of_the_bytes_between_layers(tmp_path: Path) -> None:
+    """A convolution between two others reads and writes halves on the GPU, floats on a core."""
+    net = Net("three")
+    weights = np.linspace(-1, 1, 32 * 9 * 32, dtype=np.float32).reshape(32, 3, 3, 32)
+    value = net.input("x", (14, 14, 32))
+    for name in ("first", "middle", "last"):
+        value = net.op(name, Conv2D(weights, Window((3, 3), pads=(1, 1, 1, 1))), value)
+    path = tmp_path / "three.pbit"
+    path.write_bytes(to_bytes(net.done(value)))
+    phone = known_phones()["snapdragon-855"]
+    exact, half = (estimate(path, phone, precision=of).processors for of in ("exact", "f16"))
+    tensor, constants = 4 * 14 * 14 * 32, 4 * 32 * 9 * 32
+    assert [layer.bytes for layer in exact[0].layers] == [2 * tensor + constants] * 3
+    saved = [a.bytes - b.bytes for a, b in zip(exact[0].layers, half[0].layers, strict=True)]
+    assert saved == [tensor / 2, tensor, tensor / 2]
+    assert exact[1:] == half[1:]
+    dot = estimate(path, phone, "paper", "f16").processors[0].layers[0].kernel
+    assert dot.startswith("conv2d_f32_dot")
+    with pytest.raises(InputError, match="expected exact, f16, got 'fast'"):
+        estimate(path, phone, precision="fast")  # type: ignore[arg-type]
 
 
 def test_the_cycle_table_has_a_number_for_each_term() -> None:
