@@ -30,6 +30,7 @@ from benchmarks.phones.cores import ALIKE, CORES, Core
 from benchmarks.phones.cycles import Weigher
 
 PROGRAM = Path("build/a64/runtime/tools/phonebit_bench")
+OTHER_PROGRAM = 'another program: "bench --num_runs={passes} model.tflite"'
 
 
 def bench_command(program: Path, network: Path) -> Callable[[int], list[str]]:
@@ -38,12 +39,17 @@ def bench_command(program: Path, network: Path) -> Callable[[int], list[str]]:
     return lambda passes: [str(program), str(network), *flags, "--runs", str(passes)]
 
 
+def command_of(text: str) -> Callable[[int], list[str]]:
+    """Likewise of another program, by words in which {passes} stands for their number."""
+    return lambda passes: shlex.split(text.format(passes=passes))
+
+
 def main() -> None:
     """Prints a table for each emulated CPU: Mcycles by function, the longest first."""
     parser = parser_of(__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--network", type=Path, help="a .pbit file")
-    what.add_argument("--command", help='another program: "bench --num_runs={passes} model.tflite"')
+    what.add_argument("--command", help=OTHER_PROGRAM)
     parser.add_argument("--program", type=Path, default=PROGRAM, help="phonebit_bench for AArch64")
     parser.add_argument(
         "--cores", default="a53,a72,n1,kryo", help=f"of {','.join((*CORES, *ALIKE))}"
@@ -54,7 +60,7 @@ def main() -> None:
     command = (
         bench_command(arguments.program, arguments.network)
         if arguments.network
-        else lambda passes: shlex.split(arguments.command.format(passes=passes))
+        else command_of(arguments.command)
     )
     emulated: dict[str, dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores.split(","):

@@ -13,12 +13,14 @@ Runs the program under qemu-user with a plugin that models the caches of each co
     python -m benchmarks.phones.misses --networks quicknet.pbit --layers 56x64x64 14x256x256
 
 A layer (side, channels in, channels out) is a 3x3 convolution alone in a file: its weights stay in
-the caches from pass to pass. Needs what benchmarks.phones.count needs.
+the caches from pass to pass. --command counts another engine in exactly the same way, as of
+benchmarks.phones.count. Needs what that needs.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -28,7 +30,7 @@ from benchmarks.layer_shapes import binary_layer, temporary_file
 from benchmarks.markdown import markdown_table
 from benchmarks.phones.blocks import blocks_of_an_inference, plugin, readable, run_with_plugin
 from benchmarks.phones.cores import CACHES, CORES, Caches
-from benchmarks.phones.count import PROGRAM, bench_command
+from benchmarks.phones.count import OTHER_PROGRAM, PROGRAM, bench_command, command_of
 from benchmarks.phones.cycles import Weigher
 
 PLUGIN_SOURCE = Path(__file__).with_name("count_misses.c")
@@ -36,10 +38,9 @@ LINE = 64
 
 
 def waits_of_an_inference(
-    program: Path, network: Path, cpu: str, cores: list[str]
+    command: Callable[[int], list[str]], cpu: str, cores: list[str]
 ) -> dict[str, list[float]]:
     """Cycles that one pass waits on each core, by function: three passes less one, halved."""
-    command = bench_command(program, network)
     found: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(cores))
     for passes, sign in ((3, 0.5), (1, -0.5)):
         for function, row in _waits(command(passes), cpu, cores).items():
@@ -80,6 +81,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--networks", type=Path, nargs="*", default=[], help=".pbit files")
     parser.add_argument("--layers", nargs="*", default=[], help="as 56x64x64")
+    parser.add_argument("--command", nargs="*", default=[], help=OTHER_PROGRAM)
     parser.add_argument("--program", type=Path, default=PROGRAM, help="phonebit_bench for AArch64")
     parser.add_argument("--cores", nargs="+", choices=CACHES, default=list(CACHES))
     parser.add_argument("--functions", type=int, default=3, help="how many are shown")
@@ -89,17 +91,19 @@ def main() -> None:
         emulated[CORES[name].emulated].append(name)
     weighers = {cpu: Weigher(CORES[name].model for name in emulated[cpu]) for cpu in emulated}
     with ExitStack() as stack:
+        commands = {text: command_of(text) for text in arguments.command}
         files = {str(path): path for path in arguments.networks}
         for text in arguments.layers:
             side, channels, filters = map(int, text.split("x"))
             layer = binary_layer(side, channels, filters, kernel=3, pad=1)
             files[text] = stack.enter_context(temporary_file(layer))
-        for text, path in files.items():
+        commands |= {text: bench_command(arguments.program, path) for text, path in files.items()}
+        for text, command in commands.items():
             print(f"\n{text}; modelled, not measured")
             for cpu, cores in emulated.items():
-                blocks = blocks_of_an_inference(bench_command(arguments.program, path), cpu)
+                blocks = blocks_of_an_inference(command, cpu)
                 cycles = weighers[cpu].by_function(blocks)
-                waits = waits_of_an_inference(arguments.program, path, cpu, cores)
+                waits = waits_of_an_inference(command, cpu, cores)
                 _print(cores, cycles, waits, arguments.functions)
 
 

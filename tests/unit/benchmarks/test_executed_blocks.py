@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
+
+from benchmarks.phones import count, misses
 from benchmarks.phones.blocks import Block, joined, parse_log
+from benchmarks.phones.cores import CACHES
 
 LOG = b"""\
 ----------------
@@ -66,3 +72,26 @@ def test_what_ends_by_a_branch_stays() -> None:
         after = Block("f", ("d65f03c0",))
         found = Counter({(0x1FFC, Block("f", (last,))): 3, (0x2000, after): 3})
         assert joined(found) == {Block("f", (last,)): 3, after: 3}
+
+
+def test_another_engines_waits_are_counted_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its command: three passes less one, halved, so that neither start nor end counts."""
+    assert count.command_of("bench --num_runs={passes} 'a model'")(3) == [
+        "bench", "--num_runs=3", "a model",
+    ]  # fmt: skip
+
+    def run(options: str, command: Sequence[str], cpu: str) -> None:
+        passes, start = int(command[1].removeprefix("--num_runs=")), 1000
+        assert (command[0], cpu) == ("bench", "cortex-a72")
+        counts = " ".join(str(start + passes * each) for each in (400, 30, 6))
+        [out] = [word for word in options.split(",") if word.startswith("out=")]
+        Path(out.removeprefix("out=")).write_text(f"conv {counts}\n")
+
+    monkeypatch.setattr(misses, "run_with_plugin", run)
+    monkeypatch.setattr(misses, "plugin", lambda source: source)
+    command = count.command_of("bench --num_runs={passes} model")
+    caches = CACHES["a72"]
+    latency = 400 * caches.l2_cycles + 30 * caches.memory_cycles
+    expected = latency / caches.in_flight + 6 * caches.stream_cycles
+    found = misses.waits_of_an_inference(command, "cortex-a72", ["a72"])
+    assert found == {"conv": [pytest.approx(expected)]}
