@@ -29,9 +29,11 @@ ANCHORS: Final = {
     ("qualcomm", "popcount"): (r"cbits", 2),
     ("qualcomm", "multiply_add"): (r"mad\.f", 1),
     ("qualcomm", "multiply_add_24"): (r"m(ad|ul)\.[su]24", 1),  # from A660 on sums of three follow
+    ("qualcomm", "multiply_add_half"): (r"mad\.f16", 1),
     ("arm", "popcount"): (r"POPCOUNT", 1),
     ("arm", "multiply_add_24"): (r"IMUL", 1),
     ("arm", "multiply_add"): (r"FMA\.", 1),
+    ("arm", "multiply_add_half"): (r"FMA\.v2f16", 0.5),  # two of them in one
 }
 LOCAL_BYTES: Final = 32768
 

@@ -21,6 +21,8 @@ from phonebit.planner.predict.layer_shape import LayerShape
 
 INEXACT: Final = ("conv2d_f32_dot",)
 """Kernels that run below exact precision only."""
+HALF_ARITHMETIC: Final = "ARITHMETIC", 1
+"""A parameter's value that PoCL cannot run, since it lacks cl_khr_fp16."""
 _NUMBER: Final = re.compile(r"#define (\w+) (-?\d+)")
 
 
@@ -50,11 +52,15 @@ class Program:
 def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
     """The programs by which a choice computes a layer that it can run, in order.
 
-    They are made for PoCL: a choice's programs are the same on all devices.
+    They are made for PoCL: a choice's programs are the same on all devices. Those of half
+    arithmetic are the programs of floats with other defines. Layers whose weights permit halves
+    read and write halves, as between layers below exact precision.
     """
     name = pocl_device()
     pocl = gpu_device(name)
-    wanted = " ".join([choice.kernel, *(f"{key}={value}" for key, value in choice.parameters)])
+    has_halves = HALF_ARITHMETIC in choice.parameters
+    parameters = dict(choice.parameters) | ({"ARITHMETIC": 0} if has_halves else {})
+    wanted = " ".join([choice.kernel, *(f"{key}={value}" for key, value in parameters.items())])
     with temporary_file(layer) as path:
         network = gpu_runtime().Network(
             str(path),
@@ -65,6 +71,15 @@ def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
         )
     index = layer_index(layer)
     found = network.layers[index].kernel
-    if KernelChoice.parse(found) != choice:
+    if KernelChoice.parse(found) != KernelChoice.parse(wanted):
         raise DeviceError("another kernel runs", where=pocl.name, expected=wanted, got=found)
-    return tuple(Program(kernel, text) for kernel, text in network.programs(index))
+    texts = network.programs(index)
+    if layer.input == "f32" and layer.weight_bits in (8, 16):
+        texts = [(kernel, in_halves(text, has_halves)) for kernel, text in texts]
+    return tuple(Program(kernel, text) for kernel, text in texts)
+
+
+def in_halves(text: str, has_half_arithmetic: bool) -> str:
+    """A program whose tensors are halves, and its multiply-adds if that is so."""
+    names = "INPUT_HALF|VALUES_HALF" + "|ARITHMETIC" * has_half_arithmetic
+    return re.sub(rf"^#define ({names}) 0$", r"#define \1 1", text, flags=re.MULTILINE)

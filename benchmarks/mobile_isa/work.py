@@ -21,7 +21,7 @@ class Work:
     # How many of the anchor, an operation whose number tells how often loops run, an item executes
     # at least.
     operations: float
-    operation: str = "popcount"  # the anchor: "popcount", "multiply_add" or "multiply_add_24"
+    operation: str = "popcount"  # the anchor: a key of judge.ANCHORS
     idle: int = 1  # trips of loops without the anchor (reductions over lanes)
 
 
@@ -86,7 +86,8 @@ def _float_tile(d: dict[str, int]) -> Work:
     channels = d["IN_C"] // d["GROUPS"]
     quads = channels // 4 if channels >= 4 else channels
     extents = (d["KERNEL_H"], d["KERNEL_W"], quads, 4)
-    return Work("MAC", useful, extents, macs, "multiply_add")
+    operation = "multiply_add_half" if d.get("ARITHMETIC") else "multiply_add"
+    return Work("MAC", useful, extents, macs, operation)
 
 
 def _staged(d: dict[str, int]) -> Work:

@@ -6,8 +6,8 @@ MESA is the folder that benchmarks/mobile_isa/setup.sh made; BUILD holds phonebi
 test_coexec for aarch64, linked dynamically so that they can load libOpenCL; NETWORKS holds what
 phone_networks.py made on x86. Each network and some golden files run on NEON and on OpenCL, where
 each result must be the expected one; of some, both processors then compute halves of every layer
-(tests/cpp/test_coexec_networks.cpp). All to the last bit. There are few networks, since kernels
-compile slowly there.
+(tests/cpp/test_coexec_networks.cpp). All to the last bit, but for half arithmetic. There are few
+networks, since kernels compile slowly there.
 """
 
 from __future__ import annotations
@@ -127,9 +127,14 @@ def run_network(phone: Phone, program: Path, model: Path, device: str) -> str:
 
 def share_network(phone: Phone, program: Path, model: Path) -> str:
     """What is wrong where both processors compute parts of each layer of a network."""
-    only = "--source-file=*/test_coexec_networks.cpp"
+    only = "--test-case=networks of which*"
     names = f"PHONEBIT_TEST_NETWORK={model},PHONEBIT_CACHE_DIR={phone.home}"
     return phone.run("-E", names, program, only)
+
+
+def halve(phone: Phone, program: Path) -> str:
+    """What is wrong with half arithmetic, which this OpenCL has (cl_khr_fp16)."""
+    return phone.run("-E", "PHONEBIT_TEST_HALF=1", program, "--test-case=*half arithmetic*")
 
 
 def outcomes(
@@ -137,6 +142,8 @@ def outcomes(
 ) -> Iterator[tuple[str, str]]:
     """Each network on what, and what is wrong there; "" where nothing is."""
     golden = [GOLDEN / f"{name}.pbit" for name in GOLDEN_NAMES]
+    if any(part in "half arithmetic" for part in parts):
+        yield "half arithmetic", halve(phone, build / SHARING_TEST)
     shared = [networks / f"{name}.pbit" for name in NAMES]
     for model in golden + shared:
         if not any(part in model.stem for part in parts):

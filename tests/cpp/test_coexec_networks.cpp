@@ -1,6 +1,9 @@
 // Networks whose layers are all cut in two, by rows and by channels, with one half on the first OpenCL device
 // and one on the CPU: the bits are those of the CPU alone.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -160,6 +163,42 @@ TEST_CASE("networks of which each layer is shared") {
     MESSAGE(network, ": ", shared, " layers shared");
   });
   CHECK(count == 1);  // doctest runs this function once for each subcase
+}
+
+/// With cl_khr_fp16 alone: PHONEBIT_TEST_HALF says that the device must have it, as Mesa's rusticl does.
+TEST_CASE("float convolutions are computed in half arithmetic") {
+  if (!has_opencl_device()) return;
+  const bool has_half = gpu_devices()[0].has_half;
+  CHECK((has_half || std::getenv("PHONEBIT_TEST_HALF") == nullptr));
+  if (!has_half) return;
+  static const TemporaryFolder own;
+  const std::string path = PHONEBIT_SOURCE_DIR "/tests/golden/v1/half_weights.pbit";
+  Network alone = Network::load(path);
+  const Content inputs = random_inputs(alone.inputs(), kBatch);
+  Content expected = room_for(alone.outputs(), kBatch), found = expected;
+  alone.forward(inputs_of(inputs), outputs_of(expected), kBatch);
+  Options options;
+  options.device = "gpu";
+  options.precision = Precision::f16;
+  options.tuning = "conv2d_f32 * * * * conv2d_f32 ARITHMETIC=1 TILE_FILTERS=16\n";
+  options.cache_directory = own.path();
+  Network network = Network::load(path, options);
+  for (const std::string& warning : network.warnings()) FAIL_CHECK(warning);
+  const std::vector<LayerInfo> layers = network.layers();
+  CHECK(std::count_if(layers.begin(), layers.end(), [](const LayerInfo& layer) {
+          return layer.kernel.find("ARITHMETIC=1") != std::string::npos;
+        }) > 0);
+  network.forward(inputs_of(inputs), outputs_of(found), kBatch);
+  CHECK(found != expected);  // halves round
+  std::vector<float> values(expected[0].size() / sizeof(float)), halves(values);
+  std::memcpy(values.data(), expected[0].data(), expected[0].size());
+  std::memcpy(halves.data(), found[0].data(), found[0].size());
+  float largest = 0.0f, difference = 0.0f;
+  for (size_t i = 0; i < values.size(); ++i) {
+    largest = std::max(largest, std::fabs(values[i]));
+    difference = std::max(difference, std::fabs(values[i] - halves[i]));
+  }
+  CHECK(difference < largest / 128.0f);
 }
 
 }  // namespace
