@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,9 @@ FILE: Final = "mobile_isa.json"
 LAYERS: Final = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
 FLOAT_LAYERS: Final = ("u8 3x3 3-64@224", "u8 7x7s2 3-64@224", "f32 3x3s2 3-16@224",
                        "f32 3x3 64@56", "f32 dense 512-1000")  # fmt: skip
-IMAGE_LAYERS: Final = ("3x3 256@14", "1x1 256-512@14")
+IMAGE_KERNEL: Final = "bconv2d_image"
+EQUAL_FORMS: Final = ({"VECTOR_WORDS": 4, "COUNT": 0}, {"VECTOR_WORDS": 4, "COUNT": 1})
+"""Of a kernel that reads buffers, to compare with images: those have no adders."""
 TEXELS: Final = {"mali-g52": 2, "mali-g76": 2, "mali-g57": 4, "mali-g610": 4}
 """Texels per cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
 texture unit). Adreno's rate is not published."""
@@ -57,7 +59,7 @@ def chosen_table(records: list[Record], layers: Sequence[str]) -> str:
 
 
 def images_table(records: list[Record]) -> str:
-    """The cheapest kernel that reads buffers and the cheapest that reads images."""
+    """The cheapest kernels that read buffers and images, and equal forms of both."""
 
     def texture(image: Record) -> str:
         rate = TEXELS.get(image["gpu"])
@@ -73,14 +75,36 @@ def images_table(records: list[Record]) -> str:
         ("cycles", lambda pair: _number(pair["image"]["cycles_per_unit"])),
         ("occ", "{image[occupancy]}"),
         ("texture cycles", lambda pair: texture(pair["image"])),
+        ("images : buffers", lambda pair: _ratio(pair["image"], pair["tiled"])),
+        ("2x8 without adders", lambda pair: _ratio(*pair["equal"][0])),
+        ("2x8, buffers with adders", lambda pair: _ratio(*pair["equal"][1])),
     )
     pairs = []
-    for place in dict.fromkeys(_place(one) for one in records if one["layer"] in IMAGE_LAYERS):
+    kinds = ("tiled", "image")
+    for place in dict.fromkeys(_place(one) for one in records if one["kernel"] == IMAGE_KERNEL):
         own = [one for one in records if _place(one) == place]
-        kinds = {kind: [one for one in own if one["kernel"] == f"bconv2d_{kind}"]
-                 for kind in ("tiled", "image")}  # fmt: skip
-        pairs.append({kind: min(those, key=_cost) for kind, those in kinds.items()})
+        found = {kind: [one for one in own if one["kernel"] == f"bconv2d_{kind}"] for kind in kinds}
+        equal = [(_like(found["image"], {}), _like(found["tiled"], form)) for form in EQUAL_FORMS]
+        cheapest = {kind: min(those, key=_cost) for kind, those in found.items() if those}
+        if len(cheapest) == len(kinds):
+            pairs.append(cheapest | {"equal": equal})
     return records_table(pairs, columns, texts=3)
+
+
+def _like(records: Sequence[Record], form: Mapping[str, int]) -> Record | None:
+    """The one with two pixels, eight filters, whole counts of 32 bits, and these parameters."""
+    wanted = {"TILE_PIXELS": 2, "TILE_FILTERS": 8, "ACCUMULATOR": 0, **form}
+    for record in records:
+        values = dict(text.split("=") for text in record["parameters"].split())
+        if all(values.get(name) == str(value) for name, value in wanted.items()):
+            return record
+    return None
+
+
+def _ratio(record: Record | None, other: Record | None) -> str:
+    """Of cycles; "-" where one is missing or does not do."""
+    costs = [math.inf if of is None else _cost(of) for of in (record, other)]
+    return f"{costs[0] / costs[1]:.2f}" if max(costs) < math.inf else "-"
 
 
 def _place(record: Record) -> tuple[str, str]:

@@ -174,14 +174,21 @@ def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
     assert "pad f32 64@56" not in chosen
 
 
-def test_images_gain_nothing_on_adreno() -> None:
-    """What docs/studies/adreno.md says of images, in the table that it points to."""
+@pytest.mark.parametrize(
+    ("gpus", "count", "cheapest", "equal"),
+    [("adreno", 6, (1.05, 1.24), (1.05, 1.18)), ("mali", 4, (0.84, 0.98), (0.84, 0.95))],
+)
+def test_images_cost_as_the_study_says(
+    gpus: str, count: int, cheapest: tuple[float, float], equal: tuple[float, float]
+) -> None:
+    """docs/studies/adreno.md, in the table that it points to: all six shapes."""
     _, _, images = document.section().partition("## Images")
-    rows = [line.split(" | ") for line in images.splitlines() if line.startswith("| adreno")]
-    ratios = [float(row[6]) / float(row[3]) for row in rows]
-    assert len({row[0] for row in rows}) == 6
-    assert (round(min(ratios), 2), round(max(ratios), 2)) == (1.09, 1.18)
-    assert all(int(row[7]) <= int(row[4]) for row in rows)
+    rows = [line.split(" | ") for line in images.splitlines() if line.startswith(f"| {gpus}")]
+    assert len({row[0] for row in rows}) == count
+    assert len({row[1] for row in rows}) == 6 and len(rows) == 6 * count
+    for column, expected in ((9, cheapest), (10, equal)):
+        ratios = [float(row[column]) for row in rows if row[column] != "-"]
+        assert (min(ratios), max(ratios)) == expected
 
 
 def test_work_is_counted_in_loads_as_short_as_a_pixel() -> None:
