@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.coexec import papers_tables, tables
+from benchmarks.coexec import layer_tables, papers_tables, tables
 from benchmarks.coexec.tables import networks_of, networks_table
 from benchmarks.markdown import filled, records_table
 from benchmarks.records import RESULTS, Record, provenance, read_results
@@ -47,8 +47,8 @@ def machine_section(document: Record) -> str:
         "predictors": _with("predictors", testbeds, tables.errors_table),
         "accuracies": with_models and papers_tables.accuracy_table(with_models),
         "implementations": with_models and papers_tables.implementations_table(with_models),
-        "layers": _with("layers", testbeds, tables.layers_table),
-        "ablation": tables.ablation_table(_having("layers", testbeds)),
+        "layers": _with("layers", testbeds, layer_tables.layers_table),
+        "ablation": layer_tables.ablation_table(_having("layers", testbeds)),
         "networks_source": finegrained and _networks_source(main, results),
         "networks": finegrained and records_table(finegrained.values(), tables.END_TO_END),
         "ulayer_types": networks_table(results, "ulayer", papers_tables.ULAYER_TYPES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import geometric_mean, mean, median
 from typing import Final
 
@@ -10,19 +10,12 @@ from benchmarks.coexec.paper_networks import SEARCHED
 from benchmarks.markdown import Columns, markdown_table, records_table
 from benchmarks.records import Record
 
-KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
 PAPERS: Final = {"ulayer": "µLayer", "codl": "CoDL", "finegrained": "Fine-Grained"}
 METHODS: Final = dict(reversed(PAPERS.items())) | {"search": "search"}
 PREDICTORS: Final = PAPERS | {
     "finegrained_plain": "Fine-Grained, no augmentation",
     "measured_again": "measured again",
 }
-ABLATION: Final = {
-    "finegrained": "as it is",
-    "finegrained_plain": "without augmentation",
-    "events": "events in place of polling",
-}
-"""Fine-Grained, table 4."""
 MEASURED: Final = "planned_measured"
 SYSTEMS: Final = {
     "layer_to_processor": "layer to processor",
@@ -159,50 +152,9 @@ def _percent(of: Mapping[str, float] | None, what: str) -> str:
     return "-" if of is None else f"{of[what]:.1%}"
 
 
-def layers_table(testbeds: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 2: mean speed-ups of each method and the search."""
-    head = ("testbed", "CPU threads", "layers", "number", *METHODS.values(),
-            "share of the searched gain")  # fmt: skip
-    rows = []
-    for place, times in _layer_groups(testbeds):
-        ups = {way: _mean_speed_up(times, way) for way in METHODS}
-        cells = (f"{up:.2f}x" for up in ups.values())
-        share = share_of_gain(ups["finegrained"], ups["search"])
-        rows.append((*place, str(len(times)), *cells, share))
-    return markdown_table(head, rows)
-
-
-def ablation_table(testbeds: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 4; nothing where it was not measured."""
-    head = ("testbed", "CPU threads", "layers", *ABLATION.values())
-    rows = [
-        (*place, *(f"{_mean_speed_up(times, way):.2f}x" for way in ABLATION))
-        for place, times in _layer_groups(testbeds)
-        if all(way in us for us in times for way in ABLATION)
-    ]
-    return markdown_table(head, rows) if rows else ""
-
-
 def share_of_gain(speed_up: float, of: float) -> str:
     """What a speed-up has of the gain of another one; "-" where that one gains nothing."""
     return f"{(speed_up - 1) / (of - 1):.0%}" if of > 1.005 else "-"
-
-
-def _mean_speed_up(layers: Sequence[Record], way: str) -> float:
-    """Over the better single processor, of layers' microseconds."""
-    return float(mean(min(us["cpu"], us["gpu"]) / us[way] for us in layers))
-
-
-def _layer_groups(
-    testbeds: Mapping[str, Record],
-) -> Iterator[tuple[tuple[str, str, str], list[Record]]]:
-    """Testbed, threads and kind, and the microseconds of the layers that were measured there."""
-    for testbed, results in testbeds.items():
-        groups: dict[tuple[int, str], list[Record]] = {}
-        for row in results["layers"]["rows"]:
-            groups.setdefault((row["threads"], row["kind"]), []).append(row["us"])
-        for (threads, kind), times in sorted(groups.items(), key=lambda group: group[0][0]):
-            yield (testbed, str(threads), KINDS[kind]), times
 
 
 def predictions_table(testbeds: Mapping[str, Record]) -> str:

@@ -22,6 +22,7 @@ from benchmarks.coexec import (
     document,
     experiment,
     layer_files,
+    layer_tables,
     layers,
     network_search,
     networks,
@@ -211,10 +212,10 @@ def test_the_ablation_is_of_the_same_layers() -> None:
     us = {"cpu": 30.0, "gpu": 20.0, "finegrained": 10.0, "finegrained_plain": 16.0, "events": 25.0}
     row = {"threads": 1, "kind": "linear", "us": us}
     results = {"new": {"layers": {"rows": [row, row | {"us": us | {"finegrained": 20.0}}]}}}
-    table = tables.ablation_table(results)
+    table = layer_tables.ablation_table(results)
     assert "| new | 1 | linear | 1.50x | 1.25x | 0.80x |" in table
     less = {name: of for name, of in us.items() if name != "events"}
-    assert tables.ablation_table({"old": {"layers": {"rows": [row | {"us": less}]}}}) == ""
+    assert layer_tables.ablation_table({"old": {"layers": {"rows": [row | {"us": less}]}}}) == ""
 
 
 def test_a_profile_is_of_500_layers_of_each_kind() -> None:
