@@ -43,8 +43,12 @@ cpu::ConvShape shape_of(const py::object& layer) {
 }
 
 gpu::LayerFacts facts_of(const py::object& layer) {
-  return {shape_of(layer), number(layer, "groups"), layer.attr("bits").cast<bool>(),
-          layer.attr("thresholds").cast<bool>(), layer.attr("operand_channels").cast<std::vector<int>>()};
+  gpu::LayerFacts facts{shape_of(layer), number(layer, "groups"), layer.attr("bits").cast<bool>(),
+                        layer.attr("thresholds").cast<bool>(),
+                        layer.attr("operand_channels").cast<std::vector<int>>()};
+  const int weight_bits = number(layer, "weight_bits");
+  facts.has_small_weights = weight_bits == 8 || weight_bits == 16;
+  return facts;
 }
 
 std::vector<std::string> isa_names() {

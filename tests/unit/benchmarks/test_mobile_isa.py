@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.mobile_isa import document, judge, machine_code
 from benchmarks.mobile_isa.compiler import GPUS
-from benchmarks.mobile_isa.programs import Program
+from benchmarks.mobile_isa.programs import Program, in_halves
 from benchmarks.mobile_isa.work import work
 
 # Three words a texel, a hundred texels; the part before "Native code" is of the first compilation.
@@ -172,6 +172,23 @@ def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
     tile = dict(chosen["3x3 64@56"].parameters)
     assert (tile["TILE_PIXELS"], tile["TILE_FILTERS"], tile["COUNT"]) == (1, 16, 1)
     assert "pad f32 64@56" not in chosen
+
+
+def test_half_arithmetic_is_tried_where_weights_permit_it_and_is_not_chosen() -> None:
+    """docs/studies/adreno.md says why not."""
+    for name in ("adreno-730", "mali-g610"):
+        halves = [
+            case for case in judge.cases(GPUS[name]) if ("ARITHMETIC", 1) in case.choice.parameters
+        ]
+        assert {case.layer for case in halves} == {"f16 3x3 64@56", "f16 dense 512-1000"}
+        assert not any(case.role for case in halves)
+
+
+def test_a_program_in_halves_differs_by_its_defines() -> None:
+    text = "#define INPUT_HALF 0\n#define VALUES_HALF 0\n#define ARITHMETIC 0\n#define OTHER 0\n"
+    stored = "#define INPUT_HALF 1\n#define VALUES_HALF 1\n#define ARITHMETIC 0\n#define OTHER 0\n"
+    assert in_halves(text, False) == stored
+    assert in_halves(text, True) == stored.replace("ARITHMETIC 0", "ARITHMETIC 1")
 
 
 @pytest.mark.parametrize(
