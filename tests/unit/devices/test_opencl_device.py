@@ -243,7 +243,7 @@ def test_device_arrays_are_refused_on_the_cpu(reference: Network, opencl_queue: 
     from pyopencl import array as cl_array
 
     x = cl_array.zeros(opencl_queue, (1, 28, 28, 1), np.uint8)
-    with pytest.raises(DeviceError, match=r"runs on cpu:.*device='gpu'"):
+    with pytest.raises(DeviceError, match=r"runs on cpu:.*device='gpu:0'"):
         reference.forward(x)
     assert reference.candidates(0) == []
 
