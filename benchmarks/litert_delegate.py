@@ -4,7 +4,7 @@
 
 Batch 1, float32. They take turns, so that what else runs on the machine disturbs all of them;
 printed are medians, and medians of the ratios within a turn. Needs LiteRT; Larq Compute Engine's
-own interpreter is measured where it is installed.
+own interpreter is measured where it is installed, with its option ``use_indirect_bgemm``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 import phonebit
 import phonebit.litert
 from benchmarks.markdown import markdown_table
+from benchmarks.peers.workers.larq_worker import interpreter as larq_interpreter
 from benchmarks.turns import times_ms
 
 
@@ -39,10 +40,8 @@ def row_of(file: Path, turns: int, threads: int) -> tuple[str, ...]:
     array = x.reshape(-1, *alone.inputs[0].shape)
     runs: list[Callable[[], Any]] = [lambda: alone(array), inside.invoke]
     if find_spec("larq_compute_engine") is not None:
-        from larq_compute_engine.tflite.python.interpreter import Interpreter
-
-        larq = Interpreter(file.read_bytes(), num_threads=threads)
-        runs.append(lambda: larq.predict(x))
+        larq, _ = larq_interpreter(file.read_bytes(), threads, indirect=True)
+        runs.append(lambda: larq.predict([x]))
     times = times_ms(runs, turns).T
     texts = [f"{statistics.median(column):.3g}" for column in times]
     texts += ["-"] * (3 - len(texts)) + [f"{np.median(times[0] / times[1]):.2f}"]
