@@ -114,7 +114,22 @@ def measured(name: str, options: argparse.Namespace) -> tuple[str, str]:
     )  # fmt: skip
     if not results.is_file():
         return f"failed: {last_error(done.stderr) or f'exit code {done.returncode}'}", ""
-    return "measured", render(json.loads(results.read_text()))
+    document = json.loads(results.read_text())
+    return state_of(document), render(document)
+
+
+def state_of(document: Record) -> str:
+    """Whether something was measured: engines fail, and machines have no source of energy."""
+    rows = [row for case in document.get("cases", []) for row in case.get("rows", [])]
+    rows += document.get("rows", [])
+    count = sum(map(_is_measured, rows))
+    if count == len(rows):  # or a document of another form
+        return "measured"
+    return f"measured: {count} of {len(rows)} rows" if count else "nothing could be measured"
+
+
+def _is_measured(row: Record) -> bool:
+    return bool(row["energy"]["measured"]) if "energy" in row else "median_ms" in row
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import ROOT
-from phonebit.devices.environment import environment
+from phonebit.devices.environment import commit, environment
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
 RECORD_WIDTH: Final = 800
@@ -47,7 +47,8 @@ def write_results(path: Path, document: Record) -> None:
 
 def run_context(device: str = "cpu") -> Record:
     """Date, machine and versions for a results file; of a device of OpenCL, its driver too."""
-    return {"date": datetime.date.today().isoformat()} | environment(device)
+    today = {"date": datetime.date.today().isoformat()}
+    return today | environment(device) | {"commit": commit(ROOT)}  # PhoneBit may be installed
 
 
 def provenance(context: Record, command: str, by_opencl: bool = False) -> str:
@@ -55,7 +56,9 @@ def provenance(context: Record, command: str, by_opencl: bool = False) -> str:
 
     ``by_opencl``: OpenCL's driver must be told, or that it is not known.
     """
-    parts = [f"{context['cpu']}, {context['cores']} cores"]
+    generation = context.get("cpu_generation")
+    processor = f"{context['cpu']} ({generation})" if generation else context["cpu"]
+    parts = [f"{processor}, {context['cores']} cores"]
     if "gpu" in context:
         parts.append(f"{context['gpu']}, driver {context.get('driver') or 'not recorded'}")
     if "opencl" in context:

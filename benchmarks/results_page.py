@@ -4,11 +4,13 @@ Each section is ``section()`` of a module, Markdown made from files in ``benchma
 
     python -m benchmarks.results_page          # after any benchmark that wrote new results
     python -m benchmarks.results_page --check  # exit code 1 where a page is older than its results
+    python -m benchmarks.results_page --check --fresh  # ... or README's table is of an old commit
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +30,7 @@ from benchmarks.peers import machines
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.phones import calibration
 from benchmarks.phones import document as phones
+from benchmarks.records import Record, read_results
 
 FOLDER: Final = ROOT / "docs" / "results"
 README: Final = ROOT / "README.md"
@@ -45,6 +48,9 @@ PAGES: Final = {
 """Title and sections of each page, in order."""
 CHARTS: Final = {"speed": peers.speed_chart, "gpu_speed": gpu_peers.speed_chart}
 """Charts by the stem of their file."""
+
+MAX_COMMITS: Final = 100
+"""That README's table may be old."""
 
 INTRODUCTION: Final = """Machine, date and command stand beside each table; the raw numbers are in
 `benchmarks/results/`. This page is written by `python -m benchmarks.results_page`."""
@@ -67,11 +73,33 @@ def is_same(path: Path, text: str) -> bool:
     return path.exists() and path.read_text() == text
 
 
+def commits_since(commit: str) -> int | None:
+    """How many commits this checkout has after one; None: of no commit, or of a changed tree."""
+    command = ["git", "rev-list", "--count", f"{commit}..HEAD"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 and commit else None
+
+
+def staleness(context: Record) -> str:
+    """What is wrong with the commit of README's table; "" if nothing is."""
+    commit = context.get("commit") or ""
+    since = commits_since(commit)
+    if since is None:
+        return f"README's table is of {commit or 'no commit'}, which is none of this checkout"
+    if since > MAX_COMMITS:
+        return f"README's table is of {commit}, {since} commits ago, expected {MAX_COMMITS} at most"
+    return ""
+
+
 def main() -> int:
     """Writes the pages, or says which are out of date."""
     parser = argparse.ArgumentParser(description="Write the pages that show results.")
     parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--fresh", action="store_true", help="also check README's commit")
     options = parser.parse_args()
+    if options.fresh and (reason := staleness(read_results(peers.newest())["context"])):
+        print(f"{reason}: run {peers.COMMAND}")
+        return 1
     pages = {}
     for name, (title, sections) in PAGES.items():
         parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from phonebit.cli.console import CommandGroup, output, print_json
-from phonebit.cli.options import GpuDeviceOption, JsonOption, PrecisionOption
+from phonebit.cli.options import GpuDeviceOption, JsonOption, KernelsOption, PrecisionOption
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
@@ -56,6 +56,7 @@ def show(
     layer: Annotated[str, typer.Argument(metavar="LAYER", help="A layer's name or number.")],
     device: GpuDeviceOption = "gpu",
     precision: PrecisionOption = "exact",
+    kernels: KernelsOption = "tuned",
     as_json: JsonOption = False,
 ) -> None:
     """Print the OpenCL programs that compute a layer, as the driver compiles them.
@@ -68,7 +69,7 @@ def show(
     from phonebit.network import Network
 
     find_gpu_target(device, "showing a layer's kernels")
-    network = Network.load(file, device=device, precision=precision)
+    network = Network.load(file, device=device, precision=precision, kernels=kernels)
     index = _index([info.name for info in network.layers], layer)
     programs = [
         {"kernel": kernel, "source": with_comments(kernel, text)}

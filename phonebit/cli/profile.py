@@ -31,7 +31,7 @@ def profile(
     image: Annotated[
         Path | None, typer.Option("--image", metavar="IMAGE", help="Use this image as input.")
     ] = None,
-    engine: Annotated[EngineFlags, Without("threads", "kernels")],
+    engine: Annotated[EngineFlags, Without("threads")],
     as_json: JsonOption = False,
     flags: ImageFlags,
 ) -> None:
@@ -60,6 +60,7 @@ def profile(
         "device": network.device,
         "isa": network.isa,
         "precision": engine.precision,
+        "kernels": engine.kernels,
         "threads": network.threads,
         "warmup": warmup,
         "input": origin,

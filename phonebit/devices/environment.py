@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from phonebit.devices.gpus import gpu_device
 from phonebit.devices.runtime import usable_cores
@@ -25,12 +25,29 @@ def cpu_model() -> str:
     return platform.machine()
 
 
-def commit() -> str:
+def cpu_generation() -> str:
+    """What tells processors of one name apart: "family 25 model 17", or Arm's part; else empty."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
+    fields = dict(re.findall(r"^(cpu family|model|CPU part)\s*: (\S+)$", text, re.MULTILINE))
+    if "cpu family" in fields:
+        return f"family {fields['cpu family']} model {fields['model']}"
+    return f"part {fields['CPU part']}" if "CPU part" in fields else ""
+
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+
+
+def commit(here: Path = CHECKOUT) -> str:
     """The checked-out commit, with a mark if the tree has changes.
 
     Empty outside PhoneBit's own checkout, and where git is not installed.
+
+    Args:
+        here: The checkout; by default the one that this package is used in.
     """
-    here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists() or shutil.which("git") is None:
         return ""
     done = subprocess.run(
@@ -75,6 +92,7 @@ def environment(device: str = "cpu") -> dict[str, Any]:
 
     return {
         "cpu": cpu_model(),
+        "cpu_generation": cpu_generation(),
         "cores": usable_cores(),
         "system": platform.platform(),
         "python": platform.python_version(),

@@ -60,6 +60,16 @@ def test_what_is_shown_compiles(cli: Cli, gpu: str, u8_file: Path, opencl_queue:
         assert entry["kernel"] in program.kernel_names.split(";")
 
 
+def test_the_papers_kernels_are_shown_and_profiled(cli: Cli, gpu: str, u8_file: Path) -> None:
+    first = Network.load(u8_file, device="cpu").layers[0].name
+    options = (u8_file, "--device", gpu, "--kernels", "paper", "--json")
+    shown = cli("kernels", "show", options[0], first, *options[1:]).document
+    assert "conv2d_u8_planes" in shown["choice"]
+    profiled = cli("profile", *options, "--runs", "1", "--warmup", "0").document
+    assert profiled["kernels"] == "paper"
+    assert "conv2d_u8_planes" in profiled["layers"][0]["kernel"]
+
+
 def test_without_its_files_the_runtimes_text_is_shown() -> None:
     program = "#define IN_C 64\n// @kernel concat\n__kernel void concat() {}\n"
     assert with_comments("concat", program) == program
