@@ -141,8 +141,9 @@ def test_results_name_the_driver_and_what_it_compiles_for(
     monkeypatch: pytest.MonkeyPatch, version: str, processor: str
 ) -> None:
     device = SimpleNamespace(
-        index=1, name="Device X", platform="Platform", version=version, driver_version="3.0-rc2"
-    )
+        api="opencl", index=1, name="Device X", platform="Platform", version=version,
+        driver_version="3.0-rc2",
+    )  # fmt: skip
     monkeypatch.setattr("phonebit.devices.target.gpu_device", lambda _name: device)
     monkeypatch.setattr("phonebit.devices.environment.gpu_device", lambda _name: device)
     named = experiment.context("gpu:1+cpu")["opencl"]
