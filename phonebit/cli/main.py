@@ -33,11 +33,12 @@ from phonebit.cli.selftest import selftest
 from phonebit.cli.train_predictor import train_predictor
 from phonebit.cli.tune import tune
 from phonebit.cli.verify import verify
+from phonebit.cli.web import web
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
     convert, inspect, export, run, verify, evaluate, batch, bench, profile, compare, estimate,
-    devices, selftest, tune, collect, train_predictor, plan, demo, models, doctor, completion,
+    devices, selftest, tune, collect, train_predictor, plan, demo, models, web, doctor, completion,
 ):  # fmt: skip
     app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)

@@ -1,7 +1,6 @@
 """The npm package of packaging/web.py in Chromium, by Playwright: threads, images, cameras, errors.
 
-PHONEBIT_WEB names the folder that packaging/web.py has filled; PHONEBIT_CHROMIUM a Chromium, else
-the one on the path is taken.
+PHONEBIT_WEB names the folder that packaging/web.py has filled.
 """
 
 from __future__ import annotations
@@ -69,36 +68,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://localhost:{server.server_port}"
     server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = os.environ.get("PHONEBIT_CHROMIUM") or shutil.which("chromium")
-    if program is None:
-        pytest.skip("there is no Chromium; PHONEBIT_CHROMIUM names one")
-    camera = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
-    with playwright.sync_playwright() as api:
-        launched = api.chromium.launch(executable_path=program, args=["--no-sandbox", *camera])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page on which whatever the console calls an error fails the test."""
-    opened = browser.new_page()
-    errors: list[str] = []
-
-    def note(message: Any) -> None:
-        if message.type == "error":
-            errors.append(message.text)
-
-    opened.on("console", note)
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    yield opened
-    opened.close()
-    assert errors == []
 
 
 def load(page: Any, url: str) -> None:

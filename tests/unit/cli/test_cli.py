@@ -22,7 +22,7 @@ from support.cli_process import Cli
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
     "kernels", "doctor", "eval", "completion", "profile", "compare", "batch",
-    "estimate", "export",
+    "estimate", "export", "web",
 )  # fmt: skip
 
 

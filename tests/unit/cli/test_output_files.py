@@ -155,6 +155,7 @@ COMMANDS = {
         updated=("file",), texts=("device",),
     ),
     "demo": Roles(texts=("device",)),
+    "web": Roles({"files": ""}, folders={"target": "-o"}),
     "models": Roles({}, {"to": "-o"}, texts=("name",), more=("vgg_small",)),
     "android push": Roles({"files": "", **PHONE}, texts=("serial",)),
     "android bench": Roles(
@@ -417,4 +418,5 @@ def test_nothing_else_in_the_package_writes_files() -> None:
         "phonebit/torch/operator.py",  # into a temporary folder
         "phonebit/verification/decisions.py",  # into a temporary folder
         "phonebit/cli/detect.py",
+        "phonebit/pages/site.py",  # into a folder that is empty or a site
     }

@@ -89,7 +89,7 @@ def checklist(title: str) -> set[str]:
 def sources() -> Iterator[Path]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix not in (".pyc", ".so"):
+            if path.is_file() and path.suffix not in (".pyc", ".so", ".wasm"):
                 yield path
 
 
