@@ -100,6 +100,14 @@ def binary_depthwise_conv2d(net: Net) -> None:
         weights = net.signs(channels, *window.kernel, 1)
         op = BinaryDepthwiseConv2D(weights, window, i % 3 - 1, epilogue(net, kind, channels, 3))
         net.op(f"y{i}", op, bits, value=kind != "thresholds")
+    # All of 16 taps differ, as many as a counter of four bits cannot hold.
+    positive = net.op(
+        "positive", Elementwise(Epilogue([Clamp(1.0, 2.0)])), net.input("x", (5, 6, 33))
+    )
+    weights = net.signs(33, 4, 4, 1)
+    weights[:4] = -1
+    op = BinaryDepthwiseConv2D(weights, Window((4, 4)), 0, epilogue(net, "thresholds", 33, 14))
+    net.op("y", op, sign_of(net, positive, "ones"), value=False)
 
 
 def conv2d(net: Net) -> None:
@@ -172,6 +180,14 @@ def of_maps(ops: Callable[[int], Any], net: Net) -> None:
         net.op(f"y{i}{soft}", op, net.input(f"x{i}", (4, 3, channels)))
 
 
+def softmax(log: bool, net: Net) -> None:
+    of_maps(lambda channels: Softmax(log=log), net)
+    # Values whose exponentials overflow unless the largest of all is subtracted.
+    scale = ScaleBias(np.full(3, 128, np.float32), np.zeros(3, np.float32))
+    far = net.op("far", Elementwise(Epilogue([scale])), net.input("x", (4, 3, 3)))
+    net.op("y_tolerance", Softmax(log=log), far)
+
+
 def selection(channels: int) -> SelectChannels:
     """Zeros, repeated channels, a slice, and channels back to front."""
     order = np.r_[-1, -1, np.arange(channels), channels - 1, 0, np.arange(channels)[::-1], -1]
@@ -201,12 +217,19 @@ def matmul(form: str, net: Net) -> None:
 def bit_planes(net: Net) -> None:
     for i, channels in enumerate(CHANNELS):
         count = 1 + i
-        steps = [net.scale_bias(channels), Clamp(0, 2.0**count - 1), Round()]
-        x = net.input(f"x{i}", (4, 3, channels))
-        level = net.op(f"level{i}", Elementwise(Epilogue(steps)), x)
-        planes = [f"plane{i}_{n}" for n in range(count)]
-        net.graph.nodes.append(Node(f"planes{i}", BitPlanes(count), [level], planes=planes))
-        net.graph.types = infer(net.graph)
+        planes_of(net, f"{i}", count, channels, Clamp(0, 2.0**count - 1), Round())
+    for count, channels in ((2, 32), (3, 96)):  # kernels of the CPU write planes of such counts
+        levels = np.sort(net.dyadic(channels, 2**count - 1), axis=1)
+        planes_of(net, f"_of_count{channels}", count, channels, Count(levels))
+
+
+def planes_of(net: Net, name: str, count: int, channels: int, *steps: EpilogueOp) -> None:
+    x = net.input(f"x{name}", (4, 3, channels))
+    levels = Elementwise(Epilogue([net.scale_bias(channels), *steps]))
+    level = net.op(f"level{name}", levels, x)
+    planes = [f"plane{name}_{n}" for n in range(count)]
+    net.graph.nodes.append(Node(f"planes{name}", BitPlanes(count), [level], planes=planes))
+    net.graph.types = infer(net.graph)
 
 
 def step_of(kind: StepKind, net: Net, channels: int) -> EpilogueOp:
@@ -296,8 +319,8 @@ OPERATORS: Final[dict[OpKind, Sequence[Callable[[Net], None]]]] = {
     OpKind.CONCAT: [concat],
     OpKind.PAD: [partial(of_maps, lambda channels: Pad((1, 0, 2, 3), -0.5))],
     OpKind.RESHAPE: [partial(of_maps, lambda channels: Reshape((3, 4, channels)))],
-    OpKind.SOFTMAX: [partial(of_maps, lambda channels: Softmax())],
-    OpKind.LOG_SOFTMAX: [partial(of_maps, lambda channels: Softmax(log=True))],
+    OpKind.SOFTMAX: [partial(softmax, False)],
+    OpKind.LOG_SOFTMAX: [partial(softmax, True)],
     OpKind.SELECT_CHANNELS: [partial(of_maps, selection)],
     OpKind.RESIZE_BILINEAR: [partial(resize, ResizeBilinear, False)],
     OpKind.RESIZE_BILINEAR_CORNERS: [partial(resize, ResizeBilinear, True)],
