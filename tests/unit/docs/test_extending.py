@@ -59,6 +59,7 @@ EXAMPLES = {
         | {path.relative_to(ROOT).as_posix() for path in (ROOT / "runtime" / "coexec").rglob("*")}
         | {  # use the interface
             "runtime/engine/include/engine/device_choice.h",
+            "runtime/engine/include/engine/gpu_apis.h",
             "runtime/engine/make_backend.cpp",
         },
     ),
