@@ -20,7 +20,7 @@ bool is_stored_as_half(const Model& model, const analysis::TensorHomes& homes, i
 DeviceStorage::DeviceStorage(const Model& model, Device& device, Precision precision)
     : model_(model), device_(device), homes_(model), is_half_(model.tensors.size(), false) {
   std::vector<memory::Lifetime> lifetimes = homes_.lifetimes();
-  for (size_t i = 0; i < model.tensors.size(); ++i) {
+  for (size_t i = 0; i < model.tensors.size() && !device.facts().takes_modules; ++i) {
     const auto tensor = static_cast<int>(i);
     if (is_stored_as_half(model, homes_, tensor, precision))
       is_half_[static_cast<size_t>(homes_.root(tensor))] = true;

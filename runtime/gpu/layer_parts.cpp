@@ -105,6 +105,19 @@ constexpr Dimension kWindow[] = {
     {"PAD_TOP", &cpu::ConvShape::pad_top},       {"PAD_LEFT", &cpu::ConvShape::pad_left},
 };
 
+/// The arguments of every epilogue in a module; for those that the layer has not, its constants are bound.
+std::vector<Argument> module_arguments(const std::vector<int>& tensors, int values, int bits) {
+  constexpr size_t kTensors = 4;
+  if (tensors.size() > kTensors)
+    throw BuildError(ErrorCode::device, format_text("an epilogue reads %zu tensors, and modules have %zu",
+                                                    tensors.size(), kTensors));
+  std::vector<Argument> arguments(3 + kTensors, Argument::of_memory(nullptr));
+  for (size_t i = 0; i < tensors.size(); ++i) arguments[1 + i] = Argument::of_tensor(tensors[i]);
+  if (values >= 0) arguments[1 + kTensors] = Argument::of_tensor(values);
+  if (bits >= 0) arguments[2 + kTensors] = Argument::of_tensor(bits);
+  return arguments;
+}
+
 void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
   for (const Dimension& dimension : kWindow) defines.set(dimension.name, shape.*dimension.member);
   defines.set("GROUPS", static_cast<int>(op.record.groups));
@@ -186,6 +199,7 @@ Sink make_sink(const BuildContext& build, const Op& op) {
       sink.defines.set("HAS_BITS", 1);
     }
     sink.defines.set("EPILOGUE", 1);
+    if (build.device.facts().takes_modules) sink.arguments = module_arguments(tensors, values, bits);
     sink.defines.set("APPLY_STEPS(W)", steps);
   }
   sink.defines.set("SINK_PARAMS", parameters);
@@ -226,10 +240,13 @@ Argument LayerBuilder::dummy() {
 }
 
 void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
-  for (const Argument& argument : sink_.arguments)
-    arguments.push_back(argument.kind == Argument::Kind::memory
-                            ? upload(sink_.constants, "constants of an epilogue")
-                            : argument);
+  Argument constants{Argument::Kind::memory};
+  for (const Argument& argument : sink_.arguments) {
+    const bool is_tensor = argument.kind != Argument::Kind::memory;
+    if (!is_tensor && constants.memory == nullptr)
+      constants = upload(sink_.constants, "constants of an epilogue");
+    arguments.push_back(is_tensor ? argument : constants);
+  }
 }
 
 void LayerBuilder::launch(const std::string& kernel, std::vector<Argument> arguments,

@@ -122,11 +122,13 @@ void Commands::launch(const Kernel& kernel, const gpu::WorkSize& size) {
   const VkPipeline pipeline = shader.pipeline(group);
   const VkDescriptorSet set = new_set(shader.set_layout());
   std::vector<VkWriteDescriptorSet> writes;
-  for (const VkDescriptorBufferInfo& buffer : kernel.buffers()) {
+  for (size_t i = 0; i < kernel.buffers().size(); ++i) {
+    const VkDescriptorBufferInfo& buffer = kernel.buffers()[i];
+    if (buffer.buffer == VkBuffer{}) continue;  // the module does not use it
     VkWriteDescriptorSet write{};
     write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
     write.dstSet = set;
-    write.dstBinding = static_cast<uint32_t>(writes.size());
+    write.dstBinding = static_cast<uint32_t>(i);
     write.descriptorCount = 1;
     write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     write.pBufferInfo = &buffer;

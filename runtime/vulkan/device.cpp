@@ -3,14 +3,13 @@
 #include <cstring>
 
 #include "types/fail.h"
+#include "vulkan/module_library.h"
 #include "vulkan/program.h"
 
 namespace phonebit::engine::vulkan {
 
-Device::Device(const PhysicalDevice& physical, ProgramSupply supply)
-    : device_(std::make_shared<LogicalDevice>(physical)),
-      supply_(std::move(supply)),
-      queue_(std::make_unique<Queue>(device_, false)) {}
+Device::Device(const PhysicalDevice& physical)
+    : device_(std::make_shared<LogicalDevice>(physical)), queue_(std::make_unique<Queue>(device_, false)) {}
 
 std::unique_ptr<gpu::DeviceMemory> Device::buffer(size_t bytes, const void* data, const char* what,
                                                   Use use) const {
@@ -53,7 +52,8 @@ std::unique_ptr<gpu::DeviceMemory> Device::part(const gpu::DeviceMemory& whole, 
 }
 
 std::unique_ptr<gpu::Program> Device::compile(const gpu::ProgramSource& source) const {
-  return std::make_unique<Program>(device_, supply_(source));
+  static const ModuleLibrary library;
+  return std::make_unique<Program>(device_, library.program(source));
 }
 
 std::unique_ptr<gpu::Program> Device::load(const gpu::ProgramSource&, const std::string& binary) const {

@@ -5,23 +5,12 @@
 #include <map>
 
 #include "types/fail.h"
+#include "vulkan/spirv.h"
 
 namespace phonebit::engine::vulkan {
 namespace {
 
-constexpr uint32_t kMagic = 0x07230203;
-constexpr size_t kHeaderWords = 5;
-enum Operation : uint32_t { kString = 7, kExtension = 10, kImport = 11, kInstruction = 12, kConstant = 43 };
-/// Numbers of NonSemantic.ClspvReflection.
-enum Reflection : uint32_t {
-  kKernel = 1,
-  kArgumentInfo = 2,
-  kStorageBuffer = 3,
-  kPushConstant = 7,
-  kGroupSizeConstants = 12,
-  kFixedGroupSize = 24,
-  kLocalBytes = 42,
-};
+using namespace spirv;
 
 /// One instruction's words after the first.
 struct Words {

@@ -127,6 +127,7 @@ bool describe(VkPhysicalDevice handle, PhysicalDevice& device) {
   describe_memory(device, type, maintenance.maxMemoryAllocationSize);
   device.vendor = gpu::vendor_of(device);
   device.family = gpu::family_of(device, 0);
+  device.takes_modules = true;
   device.has_fma = true;  // the self-test finds where it is not one operation
   device.has_overlapping_parts = true;
   device.has_command_buffer = true;

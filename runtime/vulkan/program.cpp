@@ -31,11 +31,13 @@ Shader::~Shader() {
 
 void Shader::make_layouts() {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
-  for (uint32_t i = 0; i < module_.bindings; ++i)
-    bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  for (const Module::Argument& argument : module_.arguments)
+    if (argument.kind == Module::Argument::Kind::buffer)
+      bindings.push_back(
+          {argument.place, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   VkDescriptorSetLayoutCreateInfo set{};
   set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set.bindingCount = module_.bindings;
+  set.bindingCount = static_cast<uint32_t>(bindings.size());
   set.pBindings = bindings.data();
   check(device_->api().vkCreateDescriptorSetLayout(device_->handle(), &set, nullptr, &set_layout_),
         "vkCreateDescriptorSetLayout", module_.kernel.c_str());
@@ -107,7 +109,7 @@ void Kernel::bind(unsigned position, const gpu::DeviceMemory& memory) {
 
 std::unique_ptr<gpu::Kernel> Program::kernel(const gpu::ProgramSource& source) const {
   const Module& module = shader_->module();
-  if (module.kernel != source.kernel)
+  if (module.kernel.substr(0, module.kernel.find(' ')) != source.kernel)
     fail(ErrorCode::device, "the program of kernel %s has kernel %s", source.kernel.c_str(),
          module.kernel.c_str());
   if (module.group_size[0] != 0) shader_->pipeline(module.group_size);

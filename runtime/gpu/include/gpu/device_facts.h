@@ -33,6 +33,9 @@ struct DeviceFacts {
   /// Whether several parts of one buffer may overlap; NVIDIA's driver crashes when such are released (seen:
   /// 580.159).
   bool has_overlapping_parts;
+  /// Programs are modules that the library has: their epilogues take all arguments that there are, and values are
+  /// floats.
+  bool takes_modules;
   bool keeps_programs;  ///< the driver has a cache of its own of what it compiles
   bool has_svm_coarse, has_svm_fine, has_svm_atomics;
   bool has_host_events;       ///< Device::new_host_event

@@ -1,7 +1,6 @@
 // A Vulkan device, as the GPU layer sees it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,14 +10,10 @@
 
 namespace phonebit::engine::vulkan {
 
-/// Where a kernel's SPIR-V comes from: drivers have no compiler for its text. Throws a gpu::BuildError where there
-/// is none for it.
-using ProgramSupply = std::function<std::string(const gpu::ProgramSource& source)>;
-
 class Device final : public gpu::Device {
  public:
   /// `physical` is one of devices().
-  Device(const PhysicalDevice& physical, ProgramSupply supply);
+  explicit Device(const PhysicalDevice& physical);
 
   const gpu::DeviceFacts& facts() const override { return device_->physical(); }
   std::unique_ptr<gpu::DeviceMemory> buffer(size_t bytes, const void* data, const char* what,
@@ -42,7 +37,6 @@ class Device final : public gpu::Device {
 
  private:
   std::shared_ptr<LogicalDevice> device_;
-  ProgramSupply supply_;
   std::string build_options_ = "SPIR-V";
   std::unique_ptr<Queue> queue_, profiling_queue_;
   std::mutex mutex_;  // of profiling_queue_
