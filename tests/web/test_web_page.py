@@ -1,7 +1,7 @@
 """The page of ``phonebit web`` in Chromium: images, cameras, boxes, threads, offline, errors.
 
 PHONEBIT_WEB names the folder that packaging/web.py has filled; PHONEBIT_AXE, if it is there, the
-axe.min.js of the npm package axe-core, which then must find nothing; PHONEBIT_SCREENSHOTS a folder.
+axe.min.js of tests/web/axe, which then must find nothing; PHONEBIT_SCREENSHOTS a folder.
 """
 
 from __future__ import annotations
