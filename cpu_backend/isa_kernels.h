@@ -11,7 +11,8 @@
 #define PHONEBIT_KERNELS_OF(suffix)                   \
   extern const U8ConvKernel* const kU8Conv_##suffix[]; \
   extern const I8ConvKernel kI8Conv_##suffix;          \
-  extern const ValueKernels kValueKernels_##suffix;
+  extern const ValueKernels kValueKernels_##suffix;    \
+  extern const ResamplingKernels kResampling_##suffix;
 // clang-format on
 
 namespace phonebit::engine::cpu {

@@ -228,6 +228,27 @@ struct ValueKernels {
                      uint32_t* const* outputs);
 };
 
+/// Levels of a pixel in a row of an image that is resized: red, green, blue, alpha.
+constexpr int kPixelLevels = 4;
+/// Fractional bits of a weight: 32 less the 8 of a level and 2 for sums that overshoot before they are cut.
+constexpr int kWeightBits = 32 - 8 - 2;
+/// Places of a window's weights are a multiple of this, and so many samples after a row's last may be read.
+constexpr int kSamplePlaces = 4;
+
+/// What an output sample of a resized row is made of: `count` input samples from `first` on.
+struct SampleWindow {
+  int first, count;
+};
+
+/// Pillow's resampling, to the bit: level = (sum of weight * level, + 1/2) >> kWeightBits, from 0 to 255.
+struct ResamplingKernels {
+  /// `count` pixels, each of its window of `row`. A window's weights have `pitch` places, 0 from its count on.
+  void (*along)(const SampleWindow* windows, size_t count, const int32_t* weights, size_t pitch,
+                const uint8_t* row, uint8_t* out);
+  /// Level by level the weighted sum of `count` rows of `bytes` levels.
+  void (*across)(const uint8_t* const* rows, const int32_t* weights, int count, size_t bytes, uint8_t* out);
+};
+
 struct BinaryConvRow;
 
 /// One instruction set: everything the executor needs.
@@ -239,6 +260,7 @@ struct Isa {
   const U8ConvKernel* const* u8_conv;  // best first; ends with nullptr
   const I8ConvKernel* i8_conv;
   const ValueKernels* values;
+  const ResamplingKernels* resampling;
 };
 
 /// The best instruction set that is built and supported here, or the one that PHONEBIT_CPU names. Returns null when

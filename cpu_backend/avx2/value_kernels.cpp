@@ -12,5 +12,6 @@ PHONEBIT_KERNELS_OF(avx2)
 const I8ConvKernel kI8Conv_avx2 = kI8Convolution;
 const U8ConvKernel* const kU8Conv_avx2[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const ValueKernels kValueKernels_avx2 = kValueKernels;
+const ResamplingKernels kResampling_avx2 = kResampling;
 
 }  // namespace phonebit::engine::cpu

@@ -23,5 +23,6 @@ const I8ConvKernel kI8Conv_avx512 = kI8Convolution;
 const U8ConvKernel* const kU8Conv_avx512[] = {&kU8ConvTiles, &kU8ConvLookup, &kU8ConvDirect, &kU8ConvPlanes,
                                               nullptr};
 const ValueKernels kValueKernels_avx512 = kValueKernels;
+const ResamplingKernels kResampling_avx512 = kResampling;
 
 }  // namespace phonebit::engine::cpu

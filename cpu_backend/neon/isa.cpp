@@ -15,7 +15,7 @@ static bool supported() {
 }
 #endif
 
-extern const Isa kNeonIsa = {kNeonName,    kFeatures,     supported,          kBinaryConv_neon,
-                             kU8Conv_neon, &kI8Conv_neon, &kValueKernels_neon};
+extern const Isa kNeonIsa = {kNeonName,    kFeatures,     supported,           kBinaryConv_neon,
+                             kU8Conv_neon, &kI8Conv_neon, &kValueKernels_neon, &kResampling_neon};
 
 }  // namespace phonebit::engine::cpu

@@ -1,4 +1,4 @@
-// The first-layer kernels of portable/: integers up to their epilogue.
+// The first-layer kernels of portable/, integers up to their epilogue, and those that resize images.
 #include "isa_kernels.h"
 #include "shared.h"
 #include "simd/neon.h"
@@ -9,6 +9,7 @@ namespace {
 // These use the file above.
 #include "portable/u8_packing.inl"
 // These use the files above.
+#include "portable/resampling.inl"
 #include "portable/u8_conv_direct.inl"
 }  // namespace
 
@@ -22,5 +23,6 @@ void neon_u8_pack(const ConvShape& s, const uint32_t* weights, const int32_t* th
 }
 
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, nullptr};
+const ResamplingKernels kResampling_neon = kResampling;
 
 }  // namespace phonebit::engine::cpu

@@ -10,8 +10,8 @@ static bool supported() {
   return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_ASIMDDP, "hw.optional.arm.FEAT_DotProd");
 }
 
-extern const Isa kNeonDotprodIsa = {kNeonDotprodName,   "Advanced SIMD, dot products", supported,
-                                    kBinaryConv_neon,   kU8Conv_neon_dotprod,          &kI8Conv_neon_dotprod,
-                                    &kValueKernels_neon};
+extern const Isa kNeonDotprodIsa = {
+    kNeonDotprodName,     "Advanced SIMD, dot products", supported,           kBinaryConv_neon,
+    kU8Conv_neon_dotprod, &kI8Conv_neon_dotprod,         &kValueKernels_neon, &kResampling_neon};
 
 }  // namespace phonebit::engine::cpu

@@ -5,6 +5,7 @@
 
 #include "epilogue.inl"
 #include "i8_products.inl"
+#include "resampling.inl"
 #include "u8_products.inl"
 // These use the files above.
 #include "i8_packing.inl"

@@ -23,6 +23,7 @@ extern const Isa kScalarIsa = {
     PHONEBIT_PORTABLE(kU8Conv),
     &PHONEBIT_PORTABLE(kI8Conv),
     &PHONEBIT_PORTABLE(kValueKernels),
+    &PHONEBIT_PORTABLE(kResampling),
 };
 
 }  // namespace phonebit::engine::cpu

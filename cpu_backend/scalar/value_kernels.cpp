@@ -12,5 +12,6 @@ PHONEBIT_KERNELS_OF(scalar)
 const I8ConvKernel kI8Conv_scalar = kI8Convolution;
 const U8ConvKernel* const kU8Conv_scalar[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const ValueKernels kValueKernels_scalar = kValueKernels;
+const ResamplingKernels kResampling_scalar = kResampling;
 
 }  // namespace phonebit::engine::cpu

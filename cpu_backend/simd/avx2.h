@@ -30,6 +30,23 @@ PHONEBIT_INLINE FloatVector nearest_integer(FloatVector v) {
   return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+PHONEBIT_INLINE IntVector load_levels(const uint8_t* from) {
+  return (IntVector)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)from));
+}
+PHONEBIT_INLINE void store_levels(uint8_t* to, IntVector v) {
+  const __m128i low = _mm256_castsi256_si128((__m256i)v), high = _mm256_extracti128_si256((__m256i)v, 1);
+  const __m128i shorts = _mm_packs_epi32(low, high);
+  _mm_storel_epi64((__m128i*)to, _mm_packus_epi16(shorts, shorts));
+}
+PHONEBIT_INLINE IntVector spread_weights(const int32_t* from) {
+  const __m256i pair = _mm256_castsi128_si256(_mm_loadl_epi64((const __m128i*)from));
+  return (IntVector)_mm256_permutevar8x32_epi32(pair, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+}
+PHONEBIT_INLINE PixelVector sum_pixels(IntVector v) {
+  return (PixelVector)_mm_add_epi32(_mm256_castsi256_si128((__m256i)v),
+                                    _mm256_extracti128_si256((__m256i)v, 1));
+}
+
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
   return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, t, _CMP_GE_OQ));
 }

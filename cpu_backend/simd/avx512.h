@@ -37,6 +37,24 @@ PHONEBIT_INLINE FloatVector nearest_integer(FloatVector v) {
   return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+PHONEBIT_INLINE IntVector load_levels(const uint8_t* from) {
+  return (IntVector)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)from));
+}
+PHONEBIT_INLINE void store_levels(uint8_t* to, IntVector v) {
+  const __m512i levels = _mm512_max_epi32((__m512i)v, _mm512_setzero_si512());
+  _mm_storeu_si128((__m128i*)to, _mm512_cvtusepi32_epi8(levels));
+}
+PHONEBIT_INLINE IntVector spread_weights(const int32_t* from) {
+  const __m512i four = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i*)from));
+  return (IntVector)_mm512_permutexvar_epi32(
+      _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3), four);
+}
+PHONEBIT_INLINE PixelVector sum_pixels(IntVector v) {
+  const __m256i pairs =
+      _mm256_add_epi32(_mm512_castsi512_si256((__m512i)v), _mm512_extracti64x4_epi64((__m512i)v, 1));
+  return (PixelVector)_mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+}
+
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
   return _mm512_cmp_ps_mask(v, t, _CMP_GE_OQ);
 }

@@ -94,6 +94,40 @@ PHONEBIT_INLINE IntVector count_ones(WordVector v) {
   return (IntVector)((v + (v >> 16)) & 0xffu);
 }
 
+// Levels of images, for resampling.inl; kLanes is a multiple of kPixelLevels.
+
+/// kLanes levels as integers.
+PHONEBIT_INLINE IntVector load_levels(const uint8_t* from) {
+  typedef uint8_t ByteVector __attribute__((vector_size(kLanes)));
+  return __builtin_convertvector(load<ByteVector>(from), IntVector);
+}
+/// kLanes integers, those below 0 as 0 and those above 255 as 255.
+PHONEBIT_INLINE void store_levels(uint8_t* to, IntVector v) {
+  typedef uint8_t ByteVector __attribute__((vector_size(kLanes)));
+  v = v < 0 ? IntVector{} : v;
+  v = v > 255 ? IntVector{} + 255 : v;
+  store(to, __builtin_convertvector(v, ByteVector));
+}
+/// A pixel's levels, likewise.
+PHONEBIT_INLINE void store_pixel(uint8_t* to, PixelVector v) {
+  typedef uint8_t ByteVector __attribute__((vector_size(4)));
+  v = v < 0 ? PixelVector{} : v;
+  v = v > 255 ? PixelVector{} + 255 : v;
+  store(to, __builtin_convertvector(v, ByteVector));
+}
+/// Each of kLanes / 4 weights for the levels of its pixel.
+PHONEBIT_INLINE IntVector spread_weights(const int32_t* from) {
+  IntVector v;
+  for (int i = 0; i < kLanes; i++) v[i] = from[i / 4];
+  return v;
+}
+/// The sum of the kLanes / 4 pixels.
+PHONEBIT_INLINE PixelVector sum_pixels(IntVector v) {
+  PixelVector sum = {};
+  for (int i = 0; i < kLanes; i++) sum[i % 4] += v[i];
+  return sum;
+}
+
 // Products of four bytes per channel, for i8_conv.inl: sum += w[0] x[0] + … + w[3] x[3].
 
 /// What an input is stored as. A group of taps is 32 bits of them.

@@ -24,6 +24,7 @@ constexpr RegisterTile kByteTile = {2, 4};  // 16 + 2 registers: sums are pairs 
 using generic::broadcast, generic::load_partial, generic::store_partial, generic::load_bytes;
 using generic::kFuses, generic::maximum, generic::minimum, generic::MapValue, generic::kByteOffset;
 using generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
+using generic::spread_weights, generic::sum_pixels;
 
 PHONEBIT_INLINE FloatVector load_halves(const uint16_t* from) {
   return (FloatVector)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));

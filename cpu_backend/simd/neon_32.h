@@ -14,6 +14,7 @@ constexpr bool kSmallCode = true;
 constexpr RegisterTile kU8Tile = {4, 2};
 using generic::broadcast, generic::join_lanes;
 using generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
+using generic::spread_weights, generic::sum_pixels;
 #include "bits_by_lane.inl"
 #include "neon_integers.inl"
 

@@ -16,9 +16,18 @@ using generic::broadcast, generic::load_partial, generic::store_partial, generic
 using generic::GroupSums, generic::group_sums, generic::MapValue;
 using generic::kByteOffset, generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
 using generic::kFuses, generic::count_ones, generic::multiply_add, generic::nearest_integer;
+using generic::spread_weights, generic::sum_pixels;
 
 PHONEBIT_INLINE FloatVector maximum(FloatVector a, FloatVector b) { return _mm_max_ps(a, b); }
 PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) { return _mm_min_ps(a, b); }
+
+PHONEBIT_INLINE IntVector load_levels(const uint8_t* from) {
+  int32_t levels;
+  __builtin_memcpy(&levels, from, sizeof levels);
+  const __m128i zero = _mm_setzero_si128();
+  return (IntVector)_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(levels), zero), zero);
+}
+PHONEBIT_INLINE void store_levels(uint8_t* to, IntVector v) { store_pixel(to, v); }
 
 PHONEBIT_INLINE uint32_t greater_equal_bits(FloatVector v, FloatVector t) {
   return (uint32_t)_mm_movemask_ps(_mm_cmpge_ps(v, t));

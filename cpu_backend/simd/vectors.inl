@@ -11,6 +11,9 @@ typedef float FloatVector __attribute__((vector_size(kVectorBytes)));
 typedef int32_t IntVector __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t WordVector __attribute__((vector_size(kVectorBytes)));
 
+/// Sums of a pixel's levels.
+typedef int32_t PixelVector __attribute__((vector_size(16)));
+
 /// The sums that a kernel keeps in registers: for so many pixels, so many vectors of channels each.
 struct RegisterTile {
   int vectors, pixels;

@@ -18,6 +18,8 @@ using generic::broadcast, generic::load_partial, generic::store_partial, generic
     generic::load_halves;
 using generic::GroupSums, generic::group_sums, generic::kByteOffset;
 using generic::kPlusByte, generic::kMinusByte, generic::kFlushGroups;
+using generic::load_levels, generic::store_levels, generic::store_pixel, generic::spread_weights,
+    generic::sum_pixels;
 
 PHONEBIT_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) { return a * b + c; }
 // The instructions return their first operand where either is a NaN.

@@ -24,5 +24,13 @@ namespace {
 constexpr int kStreamAheadBytes = PHONEBIT_STREAM_AHEAD_BYTES;
 constexpr bool kSmallCode = false;
 
+/// See generic.inl.
+typedef int32_t PixelVector __attribute__((vector_size(16)));
+PHONEBIT_INLINE void store_pixel(uint8_t* to, PixelVector v) {
+  const __m128i shorts = _mm_packs_epi32((__m128i)v, (__m128i)v);
+  const int32_t levels = _mm_cvtsi128_si32(_mm_packus_epi16(shorts, shorts));
+  __builtin_memcpy(to, &levels, sizeof levels);
+}
+
 }  // namespace
 }  // namespace phonebit::engine::cpu

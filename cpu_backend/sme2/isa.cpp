@@ -15,9 +15,9 @@ static bool supported() {
          PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM, "hw.optional.arm.FEAT_I8MM");
 }
 
-extern const Isa kSme2Isa = {kSme2Name,          "Advanced SIMD, 8-bit matrix products, SME2",
-                             supported,          kBinaryConv_sme2,
-                             kU8Conv_neon_i8mm,  &kI8Conv_neon_i8mm,
-                             &kValueKernels_neon};
+extern const Isa kSme2Isa = {kSme2Name,           "Advanced SIMD, 8-bit matrix products, SME2",
+                             supported,           kBinaryConv_sme2,
+                             kU8Conv_neon_i8mm,   &kI8Conv_neon_i8mm,
+                             &kValueKernels_neon, &kResampling_neon};
 
 }  // namespace phonebit::engine::cpu

@@ -8,8 +8,14 @@ PHONEBIT_KERNELS_OF(wasm_simd)
 static bool supported() { return true; }
 
 extern const Isa kWasmSimdIsa = {
-    kWasmSimdName,      "WebAssembly SIMD128",    supported, kBinaryConv_wasm, kU8Conv_wasm_simd,
-    &kI8Conv_wasm_simd, &kValueKernels_wasm_simd,
+    kWasmSimdName,
+    "WebAssembly SIMD128",
+    supported,
+    kBinaryConv_wasm,
+    kU8Conv_wasm_simd,
+    &kI8Conv_wasm_simd,
+    &kValueKernels_wasm_simd,
+    &kResampling_wasm_simd,
 };
 
 }  // namespace phonebit::engine::cpu

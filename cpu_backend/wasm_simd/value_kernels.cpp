@@ -18,5 +18,6 @@ PHONEBIT_KERNELS_OF(wasm_simd)
 const I8ConvKernel kI8Conv_wasm_simd = kI8Convolution;
 const U8ConvKernel* const kU8Conv_wasm_simd[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const ValueKernels kValueKernels_wasm_simd = kValueKernels;
+const ResamplingKernels kResampling_wasm_simd = kResampling;
 
 }  // namespace phonebit::engine::cpu

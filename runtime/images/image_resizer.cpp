@@ -10,9 +10,9 @@ ImageResizer::ImageResizer(const ImageLayout& image, RowColors colors, const Res
   const size_t source_bytes = static_cast<size_t>(columns.input_end() - columns.input_begin()) * kLanes;
   const size_t line_bytes = columns.windows.size() * kLanes;
   slot_bytes_ = is_turned ? source_bytes : line_bytes;
-  slots_.resize(slot_bytes_ * static_cast<size_t>(rows.stride));
-  if (!is_turned) source_.resize(source_bytes);
-  if (rows.stride > 1) sums_.resize(slot_bytes_);
+  slots_.resize(slot_bytes_ * static_cast<size_t>(rows.stride) + kRowPadding);
+  if (!is_turned) source_.resize(source_bytes + kRowPadding);
+  if (rows.stride > 1) sums_.resize(slot_bytes_ + kRowPadding);
   if (is_turned) line_.resize(line_bytes);
   window_rows_.resize(static_cast<size_t>(rows.stride));
 }

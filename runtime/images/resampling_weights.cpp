@@ -29,7 +29,7 @@ int32_t fixed_point(double weight) {
 
 /// Every output sample is one input sample.
 Resampling copies(int count) {
-  Resampling axis{{}, std::vector<int32_t>(static_cast<size_t>(count), kOne), 1};
+  Resampling axis{{}, std::vector<int32_t>(static_cast<size_t>(count), kOne), 1, 1};
   axis.windows.reserve(static_cast<size_t>(count));
   return axis;
 }
@@ -50,8 +50,9 @@ Resampling filtered(int from, int to, int begin, int count, Interpolation interp
   const double widening = std::max(scale, 1.0);
   const double support = (interpolation == Interpolation::bicubic ? 2.0 : 1.0) * widening;
   const int maximum = std::min(from, 2 * static_cast<int>(std::ceil(support)) + 1);
-  Resampling axis{
-      {}, std::vector<int32_t>(static_cast<size_t>(count) * static_cast<size_t>(maximum)), maximum};
+  constexpr int kPlaces = cpu::kSamplePlaces;
+  const auto pitch = static_cast<size_t>((maximum + kPlaces - 1) / kPlaces * kPlaces);
+  Resampling axis{{}, std::vector<int32_t>(static_cast<size_t>(count) * pitch), maximum, pitch};
   axis.windows.reserve(static_cast<size_t>(count));
   std::vector<double> weights(static_cast<size_t>(maximum));
   for (int i = 0; i < count; ++i) {
@@ -64,7 +65,7 @@ Resampling filtered(int from, int to, int begin, int count, Interpolation interp
       weights[static_cast<size_t>(x - first)] = weight;
       sum += weight;
     }
-    int32_t* fixed = axis.weights.data() + static_cast<size_t>(i) * static_cast<size_t>(maximum);
+    int32_t* fixed = axis.weights.data() + static_cast<size_t>(i) * pitch;
     for (int x = first; x < end; ++x) *fixed++ = fixed_point(weights[static_cast<size_t>(x - first)] / sum);
     axis.windows.push_back({first, end - first});
   }
@@ -87,14 +88,14 @@ void reverse(Resampling& axis, int from) {
   for (size_t i = 0; i < axis.windows.size(); ++i) {
     Window& window = axis.windows[i];
     window.first = from - window.first - window.count;
-    int32_t* weights = axis.weights.data() + i * static_cast<size_t>(axis.stride);
+    int32_t* weights = axis.weights.data() + i * axis.pitch;
     std::reverse(weights, weights + window.count);
   }
-  // All windows have `stride` places, so turning the windows round turns their places round.
+  // All windows have `pitch` places, so turning the windows round turns their places round.
   const size_t count = axis.windows.size();
   for (size_t i = 0; i < count / 2; ++i) {
     const auto place = [&](size_t window) {
-      return axis.weights.begin() + static_cast<ptrdiff_t>(window * static_cast<size_t>(axis.stride));
+      return axis.weights.begin() + static_cast<ptrdiff_t>(window * axis.pitch);
     };
     std::swap_ranges(place(i), place(i + 1), place(count - 1 - i));
   }

@@ -19,7 +19,8 @@ using generic::broadcast, generic::load_partial, generic::store_partial, generic
     generic::count_ones, generic::MapValue, generic::kByteOffset, generic::GroupWeights, generic::GroupSums,
     generic::load_group_weights, generic::add_group_products, generic::group_sums, generic::kPlusByte,
     generic::kMinusByte, generic::kFlushGroups, generic::U8VectorSum, generic::add_products,
-    generic::whole_sums;
+    generic::whole_sums, generic::load_levels, generic::store_levels, generic::store_pixel,
+    generic::spread_weights, generic::sum_pixels;
 PHONEBIT_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) { return a * b + c; }
 #include "simd/bits_by_lane.inl"
 // These use what the lines above define.
@@ -27,8 +28,8 @@ PHONEBIT_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVect
 
 constexpr const U8ConvKernel* kU8Conv[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 bool supported() { return true; }
-constexpr Isa kDummyIsa = {"dummy", "none",          supported,     kBinaryConv_scalar,
-                           kU8Conv, &kI8Convolution, &kValueKernels};
+constexpr Isa kDummyIsa = {"dummy", "none",          supported,      kBinaryConv_scalar,
+                           kU8Conv, &kI8Convolution, &kValueKernels, &kResampling};
 
 [[maybe_unused]] const bool kIsAdded = (check::test_isas().push_back(&kDummyIsa), true);
 

@@ -5,32 +5,30 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernel_types.h"
 #include "types/preprocessing.h"
 
 namespace phonebit::engine::images {
 
 /// Levels of a pixel in a row between the two directions: red, green, blue, alpha.
-constexpr int kLanes = 4;
+constexpr int kLanes = cpu::kPixelLevels;
 
-/// Fractional bits of a weight: 32 less the 8 of a level and 2 for sums that overshoot before they are cut.
-constexpr int kWeightBits = 32 - 8 - 2;
+/// Bytes that are read after a row's last pixel.
+constexpr size_t kRowPadding = static_cast<size_t>(cpu::kSamplePlaces) * kLanes;
 
-/// What an output sample is made of: `count` input samples from `first` on.
-struct Window {
-  int first, count;
-};
+using cpu::kWeightBits;
+using Window = cpu::SampleWindow;
 
 /// One axis of a resized image.
 struct Resampling {
   std::vector<Window> windows;   ///< ascending
-  std::vector<int32_t> weights;  ///< `stride` for each window, 0 from its `count` on
-  int stride;                    ///< places of a window's weights; 1: samples are copied
+  std::vector<int32_t> weights;  ///< `pitch` for each window, 0 from its `count` on
+  int stride;                    ///< the most samples of a window; 1: samples are copied
+  size_t pitch;                  ///< places of a window's weights
 
   int input_begin() const { return windows.front().first; }
   int input_end() const { return windows.back().first + windows.back().count; }
-  const int32_t* weights_of(size_t window) const {
-    return weights.data() + window * static_cast<size_t>(stride);
-  }
+  const int32_t* weights_of(size_t window) const { return weights.data() + window * pitch; }
 };
 
 /// Output samples begin .. begin + count - 1 of `to` samples made of `from` ones.
@@ -43,7 +41,7 @@ Resampling make_resampling(int from, int to, int begin, int count, Interpolation
 /// The same for input samples that lie in the opposite order; so do the output samples then.
 void reverse(Resampling& axis, int from);
 
-/// Resamples a row along itself; `row` begins with pixel axis.input_begin().
+/// Resamples a row along itself; `row` begins with pixel axis.input_begin() and has kRowPadding bytes after its last.
 void resample_along(const Resampling& axis, const uint8_t* row, uint8_t* out);
 
 /// Pixel by pixel, the weighted sum of `count` rows of `bytes` levels.
