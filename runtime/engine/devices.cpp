@@ -12,18 +12,30 @@
 namespace phonebit::engine {
 namespace {
 
+/// A row of what a device can do; `or_has` may be null.
+struct Capability {
+  const char* name;
+  bool gpu::DeviceFacts::* has;
+  bool gpu::DeviceFacts::* or_has = nullptr;
+};
+
+constexpr Capability kCapabilities[] = {
+    {"images", &gpu::DeviceFacts::has_images},
+    {"half", &gpu::DeviceFacts::has_half},
+    {"fused_multiply_add", &gpu::DeviceFacts::has_fma},
+    {"exact_division", &gpu::DeviceFacts::has_exact_division},
+    {"unified_memory", &gpu::DeviceFacts::has_unified_memory},
+    {"command_buffer", &gpu::DeviceFacts::has_command_buffer, &gpu::DeviceFacts::has_recordable_queue},
+    {"svm_coarse", &gpu::DeviceFacts::has_svm_coarse},
+    {"svm_fine", &gpu::DeviceFacts::has_svm_fine},
+    {"svm_atomics", &gpu::DeviceFacts::has_svm_atomics},
+};
+
 GpuInfo describe(const GpuApi& api, const gpu::DeviceFacts& device, size_t index) {
   GpuInfo info{device,       format_text("%s:%zu", api.prefix, index), static_cast<int>(index), {}, {},
                api.id(index)};
-  info.capabilities = {{"images", device.has_images},
-                       {"half", device.has_half},
-                       {"fused_multiply_add", device.has_fma},
-                       {"exact_division", device.has_exact_division},
-                       {"unified_memory", device.has_unified_memory},
-                       {"command_buffer", device.has_command_buffer || device.has_recordable_queue},
-                       {"svm_coarse", device.has_svm_coarse},
-                       {"svm_fine", device.has_svm_fine},
-                       {"svm_atomics", device.has_svm_atomics}};
+  for (const Capability& row : kCapabilities)
+    info.capabilities.emplace_back(row.name, device.*row.has || (row.or_has && device.*row.or_has));
   info.kernels = gpu::table_choices(device);
   return info;
 }
