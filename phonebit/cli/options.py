@@ -36,11 +36,11 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        help="auto, cpu, cpu:ISA, gpu, gpu:N, or gpu+cpu (co-execution); see `devices`.",
+        help="auto, cpu, cpu:ISA, gpu, gpu:N, vulkan:N, or gpu+cpu (co-execution); see `devices`.",
     ),
 ]
 GpuDeviceOption = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N; see `devices`.")
+    str, typer.Option("--device", metavar="DEVICE", help="gpu, gpu:N or vulkan:N; see `devices`.")
 ]
 PairOption = Annotated[
     str,

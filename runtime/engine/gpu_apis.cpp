@@ -4,6 +4,10 @@
 #include "opencl/context.h"
 #include "types/fail.h"
 
+#if defined(PHONEBIT_VULKAN)
+#include "vulkan/device.h"
+#endif
+
 namespace phonebit::engine {
 namespace {
 
@@ -39,11 +43,32 @@ const GpuApi opencl_api = {
     [](size_t index) -> void* { return opencl::devices()[index].id; },
 };
 
+#if defined(PHONEBIT_VULKAN)
+const GpuApi vulkan_api = {
+    "vulkan",
+    "vulkan",
+    [] { return facts_of(vulkan::devices()); },
+    [] {
+      return error_of([] {
+        vulkan::instance();
+        return vulkan::devices().empty() ? "Vulkan offers no device of version 1.1 that computes" : "";
+      });
+    },
+    [](size_t index, Hint) -> std::shared_ptr<gpu::Device> {
+      return std::make_shared<vulkan::Device>(vulkan::devices()[index]);
+    },
+    [](size_t) -> void* { return nullptr; },
+};
+#endif
+
 }  // namespace
 
 const std::vector<GpuApi>& gpu_apis() {
   static const std::vector<GpuApi> apis = {
       opencl_api,
+#if defined(PHONEBIT_VULKAN)
+      vulkan_api,
+#endif
   };
   return apis;
 }

@@ -168,6 +168,8 @@ Sink make_sink(const BuildContext& build, const Op& op) {
     if (build.has_channel_parts) add("__global uchar*", "bit_bytes", Argument::of_tensor(bits));
   };
   if (build.has_channel_parts) {
+    if (build.device.facts().takes_modules)
+      throw BuildError(ErrorCode::device, "modules compute no parts of channels; cut the layer by rows");
     sink.defines.set("CHANNEL_PARTS", 1);
     add("int", "first_channel", Argument::first_channel());
     add("int", "end_channel", Argument::end_channel());

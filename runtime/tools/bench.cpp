@@ -214,9 +214,10 @@ void run_inferences(const BenchSettings& settings, Loaded& loaded, BenchResult& 
   around.after = thermal_zones();
 }
 
-/// "neon" of "cpu:neon"; on an OpenCL device the name that `phonebit bench` gives.
+/// "neon" of "cpu:neon"; on a GPU the name that `phonebit bench` gives.
 std::string isa_of(const std::string& device) {
-  return device.rfind("cpu:", 0) == 0 ? device.substr(4) : "opencl";
+  if (device.rfind("cpu:", 0) == 0) return device.substr(4);
+  return device.rfind("vulkan", 0) == 0 ? "vulkan" : "opencl";
 }
 
 void print_json(const Arguments& arguments, const Network& network, const BenchResult& result) {

@@ -28,7 +28,8 @@ void sleep_ms(double milliseconds) {
 }
 
 bool sees(const EnergySourceInfo& source, const std::string& device) {
-  return device.rfind("gpu", 0) != 0 || source.name.rfind("rapl", 0) != 0;
+  const bool is_cpu = device.rfind("cpu", 0) == 0;
+  return is_cpu || source.name.rfind("rapl", 0) != 0;
 }
 
 /// The first source that sees the device; absent where there is none, and then `outcome` tells why.

@@ -206,7 +206,7 @@ std::string Collector::head() const {
 }
 
 void Collector::write_gpu(JsonWriter& json) const {
-  const std::string name = processors_.gpu == "gpu" ? "gpu:0" : processors_.gpu;
+  const std::string name = processors_.gpu + (processors_.gpu.find(':') == std::string::npos ? ":0" : "");
   for (const DeviceInfo& device : checked(devices())) {
     if (device.name != name) continue;
     json.key("gpu").begin_object().text("name", device.description).text("vendor", device.vendor);

@@ -56,12 +56,14 @@ void write_list(JsonWriter& json, const char* name, const Entries& entries, cons
 
 void print_json(const std::vector<DeviceInfo>& found) {
   const auto is_cpu = [](const DeviceInfo& device) { return device.kind == DeviceKind::cpu; };
-  const auto is_opencl = [&](const DeviceInfo& device) { return !is_cpu(device); };
+  const auto is_vulkan = [](const DeviceInfo& device) { return device.name.rfind("vulkan", 0) == 0; };
+  const auto is_opencl = [&](const DeviceInfo& device) { return !is_cpu(device) && !is_vulkan(device); };
   const auto always = [](const auto&) { return true; };
   JsonWriter json;
   json.begin_object().text("runtime_version", version());
   write_list(json, "isas", found, write_cpu, is_cpu);
   write_list(json, "opencl", found, write_gpu, is_opencl);
+  write_list(json, "vulkan", found, write_gpu, is_vulkan);
   json.text("opencl_error", opencl_error());
   write_list(json, "cores", checked(cores()), write_core, always);
   write_list(json, "energy", checked(energy_sources()), write_source, always);
