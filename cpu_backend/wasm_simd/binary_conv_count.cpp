@@ -5,8 +5,8 @@
 // @weights  [border table][per block, per class: 64 x i32][Cout/64][step of 8 channels][64 x u8]
 // @source   own; neon/binary_conv_count.cpp in WebAssembly's instructions
 //
-// A step is 8 channels of a tap: one byte of a pixel, in all lanes of a vector, against one byte of each of 64
-// filters. No sum crosses lanes. A byte holds the counts of 31 steps, 16 bits those of a part of the window.
+// A step is 8 channels of a tap: one byte of a pixel, in all lanes of a vector, against one byte of each of
+// 64 filters. No sum crosses lanes. A byte holds counts of 31 steps, 16 bits those of a part of the window.
 #include <string.h>
 
 #include "epilogue.h"

@@ -60,7 +60,7 @@ KernelChoice KernelChooser::choose(const Model& model, const Op& op, std::option
   const KernelFamily& family = *op_kernels(model, op).family;
   std::string reasons;
   for (const KernelChoice& choice : supported_choices(family, layer_facts(model, op), target_, table_)) {
-    if (part_channel && !supports_from(choice, *part_channel)) continue;
+    if (!device_->has_program(choice) || (part_channel && !supports_from(choice, *part_channel))) continue;
     try {
       const SelfTestResult tested = self_test_.result(family.op, choice, part_channel.has_value());
       if (!tested.passed) {

@@ -51,9 +51,10 @@ std::unique_ptr<gpu::DeviceMemory> Device::part(const gpu::DeviceMemory& whole, 
   return std::make_unique<Memory>(parent.buffer(), parent.offset() + offset, bytes);
 }
 
+bool Device::has_program(const gpu::KernelChoice& choice) const { return module_library().has(choice); }
+
 std::unique_ptr<gpu::Program> Device::compile(const gpu::ProgramSource& source) const {
-  static const ModuleLibrary library;
-  return std::make_unique<Program>(device_, library.program(source));
+  return std::make_unique<Program>(device_, module_library().program(source));
 }
 
 std::unique_ptr<gpu::Program> Device::load(const gpu::ProgramSource&, const std::string& binary) const {

@@ -64,9 +64,14 @@ void restore_ids(std::vector<uint32_t>& words) {
   }
 }
 
+/// Kernel and values of an entry point.
+std::vector<std::string> choice_of(const std::string& name) {
+  return fields_of(std::string_view(name).substr(0, name.find(" :")), ' ');
+}
+
 /// Whether an entry point is of a kernel with these values.
 bool fits(const std::string& name, const std::string& kernel, const gpu::Defines& defines) {
-  const std::vector<std::string> fields = fields_of(std::string_view(name).substr(0, name.find(" :")), ' ');
+  const std::vector<std::string> fields = choice_of(name);
   if (fields[0] != kernel) return false;
   return std::all_of(fields.begin() + 1, fields.end(), [&](const std::string& field) {
     const size_t sign = field.find('=');
@@ -136,6 +141,22 @@ void ModuleLibrary::read(const std::string& text) {
   }
 }
 
+bool ModuleLibrary::has(const gpu::KernelChoice& choice) const {
+  return std::any_of(content_.entries.begin(), content_.entries.end(), [&](const Entry& entry) {
+    const std::vector<std::string> fields = choice_of(entry.name);
+    if (fields[0] != choice.kernel) return false;
+    const std::vector<gpu::Tunable>& all = gpu::tunables(choice.kernel);
+    return std::all_of(all.begin(), all.end(), [&](const gpu::Tunable& tunable) {
+      if (tunable.name == "VECTOR_WORDS") return true;
+      const std::string wanted = tunable.name + "=" + std::to_string(choice.parameter(tunable.name.c_str()));
+      const std::string of_tunable = tunable.name + "=";
+      return std::none_of(fields.begin() + 1, fields.end(), [&](const std::string& field) {
+        return field.compare(0, of_tunable.size(), of_tunable) == 0 && field != wanted;
+      });
+    });
+  });
+}
+
 std::string ModuleLibrary::program(const gpu::ProgramSource& source) const {
   const gpu::Defines defines = defines_of(source.text);
   for (const Entry& entry : content_.entries) {
@@ -148,6 +169,11 @@ std::string ModuleLibrary::program(const gpu::ProgramSource& source) const {
   }
   throw gpu::BuildError(ErrorCode::device,
                         "the library has no module for Vulkan of kernel " + source.kernel + tunables);
+}
+
+const ModuleLibrary& module_library() {
+  static const ModuleLibrary instance;
+  return instance;
 }
 
 }  // namespace phonebit::engine::vulkan

@@ -14,6 +14,7 @@
 #include "temporary_folder.h"
 #include "types/fail.h"
 #include "vulkan/device.h"
+#include "vulkan/module_library.h"
 
 namespace {
 
@@ -76,6 +77,7 @@ void check_network(const std::string& path, const std::shared_ptr<vulkan::Device
     for (const double time_ms : milliseconds) CHECK(time_ms >= 0.0);
   }
   CHECK(backend.startup().uses_command_buffer);
+  CHECK(backend.warnings().empty());
 }
 
 /// One of them alone: --subcase=<name of the file>.
@@ -103,6 +105,15 @@ TEST_CASE("a device without what kernels need is refused") {
   physical.features.variable_pointers.variablePointersStorageBuffer = 0;
   check_error(ErrorCode::device, {physical.name.c_str(), "lacks the feature variablePointersStorageBuffer"},
               "a device without variable pointers", [&] { vulkan::LogicalDevice{physical}; });
+}
+
+TEST_CASE("a kernel without a module is not tried") {
+  const vulkan::ModuleLibrary& library = vulkan::module_library();
+  CHECK(library.has({"bgemv", {}}));
+  CHECK(library.has({"bgemv", {{"VECTOR_WORDS", 1}}}));
+  CHECK(library.has({"bgemv", {{"TILE_FILTERS", 2}, {"GROUP_SIZE", 128}}}));
+  CHECK_FALSE(library.has({"bgemv", {{"TILE_FILTERS", 2}, {"GROUP_SIZE", 512}}}));
+  CHECK_FALSE(library.has({"conv2d_f32_staged", {}}));
 }
 
 /// Words as the bytes of a file.

@@ -28,7 +28,7 @@ from phonebit.cli.main import main
 print("begun", file=sys.stderr, flush=True)
 main()
 """
-COMPILING = "compiling OpenCL kernels"
+COMPILING = "compiling kernels"
 COMPILED_S = 60.0
 """Far less than the commands take, with one kernel that a slow driver compiles: that cannot be
 interrupted."""

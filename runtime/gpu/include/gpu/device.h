@@ -16,6 +16,8 @@
 
 namespace phonebit::engine::gpu {
 
+struct KernelChoice;
+
 /// A buffer or an image of a device.
 class DeviceMemory {
  public:
@@ -171,6 +173,9 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> part(const DeviceMemory& whole, size_t offset,
                                              size_t bytes) const = 0;
 
+  /// Whether a kernel with these tunables can become a program: an API without a compiler has those that were made
+  /// for it.
+  virtual bool has_program(const KernelChoice&) const { return true; }
   /// Throws a BuildError with the compiler's log where the text does not compile.
   virtual std::unique_ptr<Program> compile(const ProgramSource& source) const = 0;
   /// From a binary; null where the driver refuses it, for instance after an update that kept its version.

@@ -24,6 +24,7 @@ class Device final : public gpu::Device {
                                             const char* tensor) const override;
   std::unique_ptr<gpu::DeviceMemory> part(const gpu::DeviceMemory& whole, size_t offset,
                                           size_t bytes) const override;
+  bool has_program(const gpu::KernelChoice& choice) const override;
   std::unique_ptr<gpu::Program> compile(const gpu::ProgramSource& source) const override;
   std::unique_ptr<gpu::Program> load(const gpu::ProgramSource& source,
                                      const std::string& binary) const override;

@@ -20,6 +20,10 @@ class ModuleLibrary {
   /// Reads the embedded one. Throws Error(internal) where it is damaged.
   ModuleLibrary();
 
+  /// Whether there is a module of a kernel with these tunables. Words that are loaded at once do not count: a layer
+  /// has as many as fit into its pixels.
+  bool has(const gpu::KernelChoice& choice) const;
+
   /// SPIR-V for a program's text, by the `#define` lines at its beginning. Throws a gpu::BuildError where no module is
   /// for these.
   std::string program(const gpu::ProgramSource& source) const;
@@ -56,6 +60,9 @@ class ModuleLibrary {
 
   Content content_;
 };
+
+/// Read once.
+const ModuleLibrary& module_library();
 
 /// What a generated source defines: the size of what follows as four bytes, then that as a raw DEFLATE stream: a line
 /// with the constants' names, one with the steps', and the module.
