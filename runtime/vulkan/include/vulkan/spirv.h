@@ -29,6 +29,7 @@ enum Operation : uint32_t {
   kMemberDecorate = 72,
   kReturnValue = 254,
 };
+constexpr uint32_t kDontInline = 2;  // of a function
 enum Decoration : uint32_t { kSpecId = 1, kBinding = 33 };
 
 /// Numbers of NonSemantic.ClspvReflection.
