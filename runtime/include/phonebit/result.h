@@ -119,20 +119,36 @@ inline Result<void> result_of(phonebit_status status) {
 
 }  // namespace detail
 
+template <class T>
+class Span;
+
+namespace detail {
+
+template <class Other>
+constexpr bool is_span = false;
+template <class T>
+constexpr bool is_span<Span<T>> = true;
+
+}  // namespace detail
+
 /// Elements of somebody else's memory, which must stay as long as the span is used.
 template <class T>
 class Span {
   template <class Container>
   using Element = std::remove_pointer_t<decltype(std::declval<Container&>().data())>;
   template <class Container>
-  using IfFits = std::enable_if_t<std::is_convertible_v<Element<Container> (*)[], T (*)[]>>;
+  using IfFits = std::enable_if_t<!detail::is_span<std::remove_cv_t<Container>> &&
+                                  std::is_convertible_v<Element<Container> (*)[], T (*)[]>>;
 
  public:
   constexpr Span() = default;
   constexpr Span(T* data, size_t size) : data_(data), size_(size) {}
   template <size_t count>
   constexpr Span(T (&array)[count]) : data_(array), size_(count) {}
-  /// A std::vector, std::array, std::string or another Span.
+  /// Another one, of elements that may be const here alone.
+  template <class Other, class = std::enable_if_t<std::is_convertible_v<Other (*)[], T (*)[]>>>
+  constexpr Span(const Span<Other>& other) : data_(other.data()), size_(other.size()) {}
+  /// A std::vector, std::array or std::string.
   template <class Container, class = IfFits<Container>>
   constexpr Span(Container& container PHONEBIT_LIFETIMEBOUND)
       : data_(container.data()), size_(container.size()) {}
