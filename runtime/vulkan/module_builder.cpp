@@ -1,6 +1,7 @@
 #include "vulkan/module_builder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,11 +11,19 @@
 namespace phonebit::engine::vulkan {
 namespace {
 
+/// Takes a whole number from the beginning of `text`.
+uint32_t take_number(std::string_view& text) {
+  int number = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<size_t>(result.ptr - text.data()));
+  return static_cast<uint32_t>(number);
+}
+
 /// A number of a define, whole or a float, as the bits of a constant.
 uint32_t bits_of(const std::string& text) {
-  if (text.find('f') == std::string::npos && text.find("INF") == std::string::npos)
-    return static_cast<uint32_t>(std::strtol(text.c_str(), nullptr, 10));
-  const float value = std::strtof(text.c_str(), nullptr);
+  std::string_view whole = text;
+  if (text.find('f') == std::string::npos && text.find("INF") == std::string::npos) return take_number(whole);
+  const auto value = static_cast<float>(std::atof(text.c_str()));
   uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
@@ -219,10 +228,11 @@ std::string ModuleBuilder::module() {
   use_words(entry_.point, 3 + entry_.name.size() / sizeof(uint32_t) + 1);  // variables
   build_about();
   std::vector<uint32_t> all(content_.words.begin(), content_.words.begin() + spirv::kHeaderWords);
-  const std::string capabilities = entry_.name.substr(entry_.name.find(" :") + 2);
-  char* rest = nullptr;
-  for (const char* at = capabilities.c_str(); *at != '\0'; at = rest)
-    all.insert(all.end(), {2u << 16 | spirv::kCapability, static_cast<uint32_t>(std::strtol(at, &rest, 10))});
+  std::string_view capabilities = std::string_view(entry_.name).substr(entry_.name.find(" :") + 2);
+  while (!capabilities.empty()) {
+    capabilities.remove_prefix(1);  // a blank
+    all.insert(all.end(), {2u << 16 | spirv::kCapability, take_number(capabilities)});
+  }
   for (const auto& instruction : content_.extensions) append(all, instruction);
   for (const auto& instruction : content_.imports) append(all, instruction);
   append(all, content_.memory_model);
