@@ -119,9 +119,11 @@ def test_a_wrong_option_of_the_delegate_is_refused_in_a_sentence(case: str) -> N
 
 def test_a_process_ends_well() -> None:
     program = """
-import sys, phonebit.litert
+import sys, numpy, phonebit.litert
 interpreter = phonebit.litert.interpreter(sys.argv[1], threads=2)
 interpreter.allocate_tensors()
+(image,) = interpreter.get_input_details()
+interpreter.set_tensor(image["index"], numpy.zeros(image["shape"], image["dtype"]))
 interpreter.invoke()
 print("well")
 """
