@@ -127,6 +127,17 @@ class TestTorch:
         with pytest.raises(KeyboardInterrupt):
             convert(Lambda(forward), torch.zeros(1, 8, 4, 4))
 
+    def test_the_tracer_leaves_what_it_replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        from phonebit.converter.importers.torch.export import evaluation_mode
+
+        called = torch.nn.Module.__call__
+        with pytest.raises(KeyboardInterrupt), evaluation_mode(self.module()):
+            monkeypatch.setattr(torch.nn.Module, "__call__", lambda _, x: x)
+            raise KeyboardInterrupt
+        assert torch.nn.Module.__call__ is called
+
     def test_a_module_is_whole_after_ctrl_c_while_it_is_put_back(self) -> None:
         from phonebit.converter.importers.torch.export import evaluation_mode
 

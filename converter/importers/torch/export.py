@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.errors import first_line, interruptible
 from phonebit.converter.importers.torch.nodes import NOT_THE_USERS
 from phonebit.errors import ConversionError
 
@@ -25,7 +25,12 @@ def evaluation_mode(module: Any) -> Iterator[None]:
     """A module in eval(); afterwards each part has the mode and the attributes that it had.
 
     A forward function may keep what it computes, which is no tensor of numbers while it is traced.
+    After Ctrl-C PyTorch's class of modules is as it was, too: it may come while a tracer puts back
+    what it replaces there.
     """
+    from torch.nn import Module
+
+    replaced = {name: vars(Module)[name] for name in ("__call__", "__getattr__")}
     before = [
         (kept, dict(kept))
         for part in module.modules()
@@ -33,7 +38,12 @@ def evaluation_mode(module: Any) -> Iterator[None]:
     ]
     try:
         module.eval()
-        yield
+        with interruptible():
+            yield
+    except KeyboardInterrupt:
+        for name, function in replaced.items():
+            setattr(Module, name, function)
+        raise
     finally:
         try:
             _put_back(before)
