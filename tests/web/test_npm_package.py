@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from phonebit import Network
 from phonebit.detection import detect
 from phonebit.images.image_files import load_image
 from phonebit.network.tasks import class_probabilities
+from support.node_script import answer_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -38,15 +38,7 @@ def package() -> Path:
 
 
 def ask(package: Path, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        ["node", HERE / "package.mjs", package],
-        input=json.dumps(requests),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return answer_of(HERE / "package.mjs", package, requests)
 
 
 def as_levels(path: Path, folder: Path) -> dict[str, Any]:

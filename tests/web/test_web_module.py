@@ -6,10 +6,8 @@ PHONEBIT_WEB names the folder that packaging/web.py has filled.
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 
 from phonebit.format.bits import pack_signs
+from support.node_script import answer_of
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "v1"
@@ -35,15 +34,7 @@ def module(request: pytest.FixtureRequest) -> Path:
 
 def results_of(module: Path, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     request = {"threads": 2 if module.parent.name == "threads" else 1, "runs": runs}
-    done = subprocess.run(
-        ["node", HERE / "forward.js", module.resolve()],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return answer_of(HERE / "forward.js", module, request)
 
 
 def stored(file: Path, kind: str) -> dict[str, np.ndarray]:

@@ -191,5 +191,5 @@ def test_every_screen_and_reader_has_the_whole_page(
     if checker := os.environ.get("PHONEBIT_AXE"):
         page.evaluate(Path(checker).read_text())
         assert page.evaluate("axe.run().then((found) => found.violations.map((v) => v.id))") == []
-    if pictures := os.environ.get("PHONEBIT_SCREENSHOTS"):
-        page.screenshot(path=f"{pictures}/{scheme}-{width}.png", full_page=True)
+    if folder := os.environ.get("PHONEBIT_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/{scheme}-{width}.png", full_page=True)
